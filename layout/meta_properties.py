@@ -127,8 +127,8 @@ def _parse_version(text: str) -> int:
 
 def _broken_rules(version: int, cluster_id: object, node_id: object) -> list[str]:
     """List every rule of a version that these values break."""
-    if version not in NODE_KEYS:
-        return [f"version {version} is not known, only 0 and 1 are"]
+    if not isinstance(version, int) or isinstance(version, bool) or version not in NODE_KEYS:
+        return [f"version {version!r:.60} is not known, only 0 and 1 are"]
     required = {"cluster.id": cluster_id, NODE_KEYS[version]: node_id} if version == 1 else {}
     return [f"{key} is missing, version 1 requires it" for key, value in required.items() if value is None]
 
@@ -137,7 +137,7 @@ def _wrong_values(identity: MetaProperties) -> list[str]:
     """List every value that is of no use to the file, whatever the version."""
     node_id, scheme = identity.node_id, identity.scheme
     is_known = isinstance(scheme, str) and scheme in frozenset(Scheme)
-    is_int32 = isinstance(node_id, int) and -(1 << 31) <= node_id < 1 << 31
+    is_int32 = isinstance(node_id, int) and not isinstance(node_id, bool) and -(1 << 31) <= node_id < 1 << 31
     wrong = {
         "cluster.id is no text": identity.cluster_id if not isinstance(identity.cluster_id, str | None) else None,
         "the node ID is no int32": None if is_int32 else node_id,
@@ -146,7 +146,11 @@ def _wrong_values(identity: MetaProperties) -> list[str]:
         ),
         f"{SCHEME_KEY} is none of {', '.join(Scheme)}": None if is_known else scheme,
     }
-    return [f"{problem}: {value!r:.60}" for problem, value in wrong.items() if value is not None]
+    reasons = [f"{problem}: {value!r:.60}" for problem, value in wrong.items() if value is not None]
+    other: object = identity.other
+    if not isinstance(other, Mapping) or not all(isinstance(each, str) for pair in other.items() for each in pair):
+        reasons.append(f"the other keys are no mapping of texts: {other!r:.60}")
+    return reasons
 
 
 def _refuse(reasons: list[str]) -> None:

@@ -249,12 +249,12 @@ def _from_json(data: bytes, effect: BrokerEffect) -> PartitionMetadata:
 
 def _from_fields(fields: dict[str, object], form: Form, effect: BrokerEffect) -> PartitionMetadata:
     """Check the proposal's four fields; further ones are ignored, as a broker ignores further lines."""
-    reader = json_text.FieldReader(fields, FILE_NAME, effect)
-    version = reader.integer("schema_version", 32, least=0)
+    reader = json_text.FieldReader(fields)
+    version = reader.integer("schema_version", least=0)
     topic_id = reader.id("id", TopicId)
     topic = reader.text("name")
-    partition = reader.integer("partition", 32, least=0)
-    reader.check()
+    partition = reader.integer("partition", least=0)
+    reader.check(FILE_NAME, effect)
     if topic_id.is_zero:
         raise ZeroTopicIdError(FILE_NAME, "the topic ID is the zero ID", effect)
     return PartitionMetadata(version, topic_id, topic, partition, form, effect)

@@ -54,20 +54,20 @@ def parse(data: bytes) -> QuorumState:
     # bytes.splitlines() ends a line exactly where Java does: at LF, CR and CRLF.
     first_line = next(iter(data.splitlines()), b"")
     fields = json_text.parse_object(first_line, FILE_NAME, BrokerEffect.STARTUP_ABORTS)
-    reader = json_text.FieldReader(fields, FILE_NAME, BrokerEffect.STARTUP_ABORTS)
-    layout = reader.integer("data_version", 16)
+    reader = json_text.FieldReader(fields)
+    layout = reader.integer("data_version", bits=16)
     if layout not in (0, 1):
         reader.note(f"data_version is {layout}, expected 0 or 1")
-    reader.check()
-    leader_id, leader_epoch, voted_id = (reader.integer(key, 32) for key in ("leaderId", "leaderEpoch", "votedId"))
+    reader.check(FILE_NAME, BrokerEffect.STARTUP_ABORTS)
+    leader_id, leader_epoch, voted_id = (reader.integer(key) for key in ("leaderId", "leaderEpoch", "votedId"))
     directory_id, voters = NO_DIRECTORY_ID, []
     if layout == 1:
         directory_id = reader.id("votedDirectoryId", DirectoryId)
     else:
         reader.text("clusterId", may_be_empty=True)
-        reader.integer("appliedOffset", 64)
+        reader.integer("appliedOffset", bits=64)
         voters = _voters(fields, reader)
-    reader.check()
+    reader.check(FILE_NAME, BrokerEffect.STARTUP_ABORTS)
     return QuorumState(leader_epoch, _known(leader_id), _known(voted_id), directory_id, tuple(voters))
 
 

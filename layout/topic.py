@@ -70,7 +70,8 @@ class TopicPartition:
             return  # the fast path, for nearly all: some programs make millions
         if not isinstance(self.topic, str):
             raise InvalidNameError(f"{self.topic!r:.80} is no topic name: a text is expected")
-        if not isinstance(self.partition, int) or not 0 <= self.partition <= _MAX_PARTITION:
+        is_number = isinstance(self.partition, int) and not isinstance(self.partition, bool)
+        if not is_number or not 0 <= self.partition <= _MAX_PARTITION:
             expected = f"a number from 0 to {_MAX_PARTITION} is expected"
             raise InvalidNameError(f"{self.partition!r:.80} is no partition of {self.topic!r:.80}: {expected}")
 

@@ -7,7 +7,8 @@ and imports only from those on its right::
 
     namespaces, repair, watch → store → purge, journal → staging → scan → log_dir → rows → fs → parallel
 
-``errors`` (one root, and the Kafka error that each stands for), ``clock`` and ``settings`` stand below them all.
+``errors`` (one root, and the Kafka error that each stands for), ``arguments`` (checks of what a caller
+gives), ``clock`` and ``settings`` stand below them all.
 """
 
 import logging
@@ -19,12 +20,14 @@ from logstore.parallel import lazy_exports
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 if TYPE_CHECKING:
+    from logstore.arguments import check_argument, check_fields, check_path, check_paths
     from logstore.clock import Clock, SystemClock
     from logstore.errors import (
         ChangeFailedError,
         ChangeRefusedError,
         DamagedRecordError,
         InconsistentTopicIdError,
+        InvalidArgumentError,
         InvalidNamespaceError,
         InventoryError,
         KafkaError,
@@ -50,12 +53,14 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
+            "arguments": ("check_argument", "check_fields", "check_path", "check_paths"),
             "clock": ("Clock", "SystemClock"),
             "errors": (
                 "ChangeFailedError",
                 "ChangeRefusedError",
                 "DamagedRecordError",
                 "InconsistentTopicIdError",
+                "InvalidArgumentError",
                 "InvalidNamespaceError",
                 "InventoryError",
                 "KafkaError",
@@ -92,6 +97,7 @@ __all__ = [
     "Clock",
     "DamagedRecordError",
     "InconsistentTopicIdError",
+    "InvalidArgumentError",
     "InvalidNamespaceError",
     "InvalidSettingError",
     "InventoryError",
@@ -112,6 +118,10 @@ __all__ = [
     "UnreadableFileError",
     "UnsafePathError",
     "Watch",
+    "check_argument",
+    "check_fields",
+    "check_path",
+    "check_paths",
     "parse_duration",
     "scan",
     "scan_all",

@@ -77,6 +77,10 @@ class ChangeRefusedError(LogStoreError):
     """Nothing was changed, because the change would do harm or makes no sense here. The message says what to do."""
 
 
+class InvalidArgumentError(ChangeRefusedError):
+    """A caller gave a value of another type than is expected, or out of its range. Nothing was done."""
+
+
 class LogDirInUseError(ChangeRefusedError):
     """A process, perhaps this one, holds the log dir's lock: a broker, or another run of this engine."""
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from layout.topic import NAMESPACE_SEPARATOR, namespace_of
+from logstore.arguments import check_argument, check_fields
 from logstore.errors import ChangeRefusedError
 
 STALE_DELAY: Final = "delete.stale.topic.delay.ms"
@@ -40,6 +41,7 @@ def parse_duration(text: str) -> int:
     Raises:
         InvalidSettingError: the text is no duration, or is longer than a hundred years.
     """
+    check_argument("a duration", text, str, InvalidSettingError)
     match = _DURATION.fullmatch(text.strip())
     milliseconds = int(match[1]) * _UNITS[match[2]] if match else -1
     if not 0 <= milliseconds <= _MOST_MS:
@@ -71,6 +73,7 @@ class Settings:
     by_scope: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_fields(self, InvalidSettingError)
         for scope, values in self.by_scope.items():
             for name, value in values.items():
                 if name not in DEFAULTS or not 0 <= value <= _MOST_MS:

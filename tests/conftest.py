@@ -28,6 +28,11 @@ def _golden_vectors() -> list[dict[str, Any]]:
     return [vector for file in files for vector in json.loads(file.read_text(encoding="utf-8"))]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--whole``."""
+    parser.addoption("--whole", action="store_true", help="every pair of faults in the operator loops, not a sample")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that takes ``vector`` once for each golden vector of the kinds in its ``shared(kinds=...)`` marker."""
     if "vector" not in metafunc.fixturenames:

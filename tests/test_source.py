@@ -48,8 +48,8 @@ LISTS = {
 
 FLOORS: Mapping[str, tuple[str, ...]] = {
     "logstore": (
-        *("errors", "clock", "settings", "parallel", "fs", "rows", "log_dir", "scan", "staging", "journal", "purge"),
-        *("store", "namespaces", "repair", "watch"),
+        *("errors", "arguments", "clock", "settings", "tunables", "parallel", "fs", "rows", "log_dir", "scan"),
+        *("staging", "journal", "purge", "store", "namespaces", "repair", "watch"),
     ),
     "reconciler": (
         *("errors", "text", "desired", "verdicts", "next_steps", "protocol", "sources", "plan", "preflight"),
@@ -324,6 +324,37 @@ def test_a_package_is_entered_by_its_door(sources: list[Source], modules: dict[s
 
 def test_no_import_runs_upwards(sources: list[Source], modules: dict[str, Source]) -> None:
     none_of([text for source in sources for text in upwards(source, modules)])
+
+
+CHOSEN_FOR_SPEED = re.compile(r"AT_ONCE|BATCH|PIECE|CHUNK|SLICE|THREADS|UNIT|FEW|FEWEST|PAYS?_|PER_")
+"""Words in the names of numbers that change how fast something is and not what comes of it."""
+
+
+_ARITHMETIC = (ast.Constant, ast.BinOp, ast.operator, ast.UnaryOp, ast.unaryop, ast.Tuple, ast.expr_context)
+
+
+def numbers(source: Source) -> Iterator[tuple[int, str]]:
+    """Line and name of every number that a module names at its top, alone or with others on one line."""
+    for node in source.tree.body:
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            continue
+        parts = list(ast.walk(node.value))
+        constants = [part.value for part in parts if isinstance(part, ast.Constant)]
+        if all(isinstance(part, _ARITHMETIC) for part in parts) and all(type(each) is int for each in constants):
+            (target,) = node.targets if isinstance(node, ast.Assign) else (node.target,)
+            yield from ((node.lineno, name.id) for name in ast.walk(target) if isinstance(name, ast.Name))
+
+
+def test_numbers_that_were_chosen_for_speed_stand_in_one_table(packages: list[Source]) -> None:
+    apart = ("logstore.tunables", "logstore.staging", "logstore.purge", "logstore.fs.crash_disk")
+    engine = [source for source in packages if source.package == "logstore" and not source.module.startswith(apart)]
+    strays = [source.at(line, name) for source in engine for line, name in numbers(source)]
+    none_of([stray for stray in strays if CHOSEN_FOR_SPEED.search(stray.rpartition(": ")[2])])
+    (table,) = [source for source in packages if source.module == "logstore.tunables"]
+    names = [name for _, name in numbers(table)]
+    assert len(names) > 10
+    used = {name for source in engine for _, module, name in source.names_imported() if module == table.module}
+    assert set(names) == used
 
 
 def test_there_is_no_circle_of_imports_not_even_for_types(sources: list[Source], modules: dict[str, Source]) -> None:

@@ -207,8 +207,8 @@ def parse_intent(data: bytes) -> Intent:
         DamagedFileError: the file holds something that :func:`encode_intent` does not write.
     """
     fields = json_text.parse_object(data, FORMAT)
-    reader = json_text.FieldReader(fields, FORMAT)
-    if reader.integer("schema_version", 32) != SCHEMA_VERSION:
+    reader = json_text.FieldReader(fields)
+    if reader.integer("schema_version") != SCHEMA_VERSION:
         reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
     id_, operation, sentence = (reader.text(name) for name in ("id", "operation", "sentence"))
     if not _ID.fullmatch(id_):
@@ -218,7 +218,7 @@ def parse_intent(data: bytes) -> Intent:
         reader.note("log_dirs: a list of directory IDs or paths is expected")
     if not isinstance(steps, list):
         reader.note("steps: a list is expected")
-    reader.check()
+    reader.check(FORMAT)
     assert isinstance(log_dirs, list)
     assert isinstance(steps, list)
     return Intent(id_, operation, sentence, tuple(log_dirs), tuple(_step(each, len(log_dirs)) for each in steps))

@@ -65,21 +65,20 @@ def parse_move_record(data: bytes) -> MoveRecord:
     Raises:
         DamagedFileError: no JSON object, an unknown schema version, or a field that breaks a rule; all reasons at once.
     """
-    fields = json_text.parse_object(data, MOVE_RECORD)
-    reader = json_text.FieldReader(fields, MOVE_RECORD)
-    if reader.integer("schema_version", 32) != SCHEMA_VERSION:
+    reader = json_text.FieldReader(json_text.parse_object(data, MOVE_RECORD))
+    if reader.integer("schema_version") != SCHEMA_VERSION:
         reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
     record = MoveRecord(
         topic=reader.text("name"),
-        partition=reader.integer("partition", 32, least=0),
+        partition=reader.integer("partition", least=0),
         topic_id=reader.id("topic_id", TopicId),
         source_log_dir=reader.text("source_log_dir"),
         source_path=reader.text("source_path"),
         path=reader.text("path"),
-        checkpoints=checkpoint_offsets(fields, reader),
+        checkpoints=checkpoint_offsets(reader),
     )
     for name, path in (("source_path", record.source_path), ("path", record.path)):
         if not stays_below(path):
             reader.note(f"{name} is {path!r:.60}, expected a path below the log dir without '.' or '..'")
-    reader.check()
+    reader.check(MOVE_RECORD)
     return record

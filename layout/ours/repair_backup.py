@@ -113,28 +113,21 @@ def parse_backup(data: bytes) -> RepairBackup:
             or a field that breaks a rule; all reasons at once.
     """
     fields = json_text.parse_object(data, FORMAT)
-    reader = json_text.FieldReader(fields, FORMAT)
-    if reader.integer("schema_version", 32) != SCHEMA_VERSION:
+    reader = json_text.FieldReader(fields)
+    if reader.integer("schema_version") != SCHEMA_VERSION:
         reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
     if reader.text("check_sum") != _check_sum({key: value for key, value in fields.items() if key != "check_sum"}):
         reader.note("its check sum does not belong to what it says")
-    listed = fields.get("files")
-    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        reader.note("files: expected a list of objects")
-        listed = []
-    reasons: list[str] = []
-    files = tuple(_file(each, reasons) for each in listed)
-    for reason in reasons:
-        reader.note(reason)
+    files = tuple(_file(each.values, reader.reasons) for each in reader.objects("files"))
     backup = RepairBackup(
         reader.text("fingerprint"),
-        reader.integer("made_ms", 64, least=0),
+        reader.integer("made_ms", bits=64, least=0),
         reader.text("cluster_id") if fields.get("cluster_id") is not None else None,
-        reader.integer("node_id", 32) if fields.get("node_id") is not None else None,
+        reader.integer("node_id") if fields.get("node_id") is not None else None,
         reader.text("directory_id") if fields.get("directory_id") is not None else None,
         files,
     )
-    reader.check()
+    reader.check(FORMAT)
     return backup
 
 

@@ -29,7 +29,7 @@ from typing import Any, Final
 
 from layout import json_text, meta_properties, partition_metadata
 from layout.checkpoint import OFFSET_CHECKPOINTS
-from layout.errors import DamagedFileError, InvalidIdError
+from layout.errors import InvalidIdError
 from layout.ids import TopicId
 from layout.ours.staged_record import stays_below
 
@@ -180,24 +180,26 @@ def parse_repair_plan(data: bytes) -> RepairPlan:
             or a field that breaks a rule; all reasons at once.
     """
     fields = json_text.parse_object(data, FORMAT)
-    reader = json_text.FieldReader(fields, FORMAT)
-    if reader.integer("schema_version", 32) != SCHEMA_VERSION:
+    reader = json_text.FieldReader(fields)
+    if reader.integer("schema_version") != SCHEMA_VERSION:
         reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
-    created_ms = reader.integer("created_ms", 64, least=0)
+    created_ms = reader.integer("created_ms", bits=64, least=0)
     fingerprint = reader.text("fingerprint")
-    reasons: list[str] = []
-    log_dirs = tuple(_log_dir(each, reasons) for each in _objects(fields, "log_dirs", reasons))
+    log_dirs = tuple(map(_log_dir, reader.objects("log_dirs")))
     known = {each.path for each in log_dirs}
-    actions = tuple(_action(each, number, known, reasons) for number, each in _numbered(fields, "actions", reasons))
-    left = tuple(LeftAlone(*_texts(each, "log_dir", "path", "reason")) for each in _objects(fields, "left_alone", []))
-    metadata = tuple({key: str(value) for key, value in each.items()} for each in _objects(fields, "metadata", reasons))
-    reasons += _repeats(log_dirs, actions)
+    actions = tuple(
+        _action(each.values, number, known, reader.reasons) for number, each in enumerate(reader.objects("actions"), 1)
+    )
+    left = tuple(
+        LeftAlone(*_texts(each.values, "log_dir", "path", "reason"))
+        for each in reader.objects("left_alone", optional=True)
+    )
+    metadata = tuple({key: str(value) for key, value in each.values.items()} for each in reader.objects("metadata"))
+    reader.reasons += _repeats(log_dirs, actions)
     expected = _fingerprint({key: value for key, value in fields.items() if key != "fingerprint"})
     if fingerprint != expected:
-        reasons.append(f"its fingerprint is {fingerprint!r:.20}…, and {expected:.16}… belongs to what it says")
-    for reason in reasons:
-        reader.note(reason)
-    reader.check()
+        reader.note(f"its fingerprint is {fingerprint!r:.20}…, and {expected:.16}… belongs to what it says")
+    reader.check(FORMAT)
     return RepairPlan(created_ms, log_dirs, metadata, actions, left, fingerprint)
 
 
@@ -221,43 +223,25 @@ def _fingerprint(fields: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def _numbered(fields: Mapping[str, object], key: str, reasons: list[str]) -> Sequence[tuple[int, Mapping[str, object]]]:
-    return list(enumerate(_objects(fields, key, reasons), start=1))
-
-
-def _objects(fields: Mapping[str, object], key: str, reasons: list[str]) -> list[Mapping[str, object]]:
-    found = fields.get(key)
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        reasons.append(f"{key}: expected a list of objects")
-        return []
-    return found
-
-
 def _texts(fields: Mapping[str, object], *keys: str) -> list[str]:
     return [str(fields.get(key, "")) for key in keys]
 
 
-def _log_dir(fields: Mapping[str, object], reasons: list[str]) -> PlannedLogDir:
-    reader = json_text.FieldReader(fields, FORMAT)
+def _log_dir(reader: json_text.FieldReader) -> PlannedLogDir:
     path = reader.text("path")
     if not is_absolute(path):
-        reader.note(f"path is {path!r:.60}, expected an absolute one without '.' or '..'")
-    planned = PlannedLogDir(
+        reader.wrong("path", "an absolute path without '.' or '..'", path)
+    return PlannedLogDir(
         path,
-        reader.text("cluster_id") if fields.get("cluster_id") is not None else None,
-        reader.integer("node_id", 32) if fields.get("node_id") is not None else None,
-        reader.text("directory_id") if fields.get("directory_id") is not None else None,
+        reader.text("cluster_id") if reader.raw("cluster_id") is not None else None,
+        reader.integer("node_id") if reader.raw("node_id") is not None else None,
+        reader.text("directory_id") if reader.raw("directory_id") is not None else None,
     )
-    try:
-        reader.check()
-    except DamagedFileError as error:
-        reasons.append(f"log dir {path!r:.60}: {error.problem}")
-    return planned
 
 
 def _action(fields: Mapping[str, object], number: int, known: set[str], reasons: list[str]) -> RepairAction:
     """Read one action, and note every problem under its number."""
-    reader = json_text.FieldReader(fields, FORMAT)
+    reader = json_text.FieldReader(fields)
     found = [] if fields.get("kind") in frozenset(RepairKind) else [f"kind is {fields.get('kind')!r:.40}"]
     kind = RepairKind.REMOVE_LEFTOVER if found else RepairKind(str(fields["kind"]))
     on_replica = kind in TOPIC_ID_REPAIRS or kind is RepairKind.STAGE_DUPLICATE
@@ -269,17 +253,14 @@ def _action(fields: Mapping[str, object], number: int, known: set[str], reasons:
         reader.text("expects"),
         reader.text("writes"),
         reader.text("topic") if on_replica else None,
-        reader.integer("partition", 32, least=0) if on_replica else None,
+        reader.integer("partition", least=0) if on_replica else None,
         _topic_id(fields, kind, found),
-        reader.integer("inode", 64, least=0) if on_replica else None,
+        reader.integer("inode", bits=64, least=0) if on_replica else None,
         _lines(fields, "drops", found) if kind in CHECKPOINT_REPAIRS else (),
         _lines(fields, "lost", found) if kind is RepairKind.REBUILD_CHECKPOINT else (),
         _kept(fields, known, found) if kind is RepairKind.STAGE_DUPLICATE else None,
     )
-    try:
-        reader.check()
-    except DamagedFileError as error:
-        found.append(error.problem)
+    found += reader.reasons
     if action.log_dir not in known:
         found.append(f"its log dir {action.log_dir!r:.60} is none of the plan's")
     if not _is_place(kind, action.path):

@@ -34,6 +34,7 @@ class RunJournal:
         finished_ms: in ms since 1970; None: the run was cut short, or is going on.
         metadata: where the plan's desired state came from, as text by field.
         lines: the actions, each with its ``status``.
+        log_dirs: all log dirs of the broker, as the run was given them; empty: an earlier release did not say.
     """
 
     plan: str
@@ -43,6 +44,7 @@ class RunJournal:
     finished_ms: int | None
     metadata: tuple[Mapping[str, str], ...] = field(hash=False)
     lines: tuple[Mapping[str, Any], ...] = field(hash=False)
+    log_dirs: tuple[str, ...] = ()
 
 
 def run_journal_name(started_ms: int, plan: str) -> str:
@@ -65,6 +67,7 @@ def encode_run_journal(journal: RunJournal) -> bytes:
         "started_ms": journal.started_ms,
         "finished_ms": journal.finished_ms,
         "metadata": [dict(each) for each in journal.metadata],
+        "log_dirs": list(journal.log_dirs),
     }
     return "".join(f"{json.dumps(each)}\n" for each in (head, *journal.lines)).encode("ascii")
 
@@ -77,24 +80,25 @@ def parse_run_journal(data: bytes) -> RunJournal:
     """
     first, *rest = data.splitlines() or [b""]
     fields = json_text.parse_object(first, FORMAT)
-    reader = json_text.FieldReader(fields, FORMAT)
-    if reader.integer("schema_version", 32) != SCHEMA_VERSION:
+    reader = json_text.FieldReader(fields)
+    if reader.integer("schema_version") != SCHEMA_VERSION:
         reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
     finished = fields.get("finished_ms")
-    metadata = fields.get("metadata")
-    if not isinstance(metadata, list) or not all(isinstance(each, dict) for each in metadata):
-        reader.note("metadata: expected a list of objects")
-        metadata = []
+    log_dirs = fields.get("log_dirs", [])
+    if not isinstance(log_dirs, list) or not all(isinstance(each, str) for each in log_dirs):
+        reader.note("log_dirs: expected a list of paths")
+        log_dirs = []
     journal = RunJournal(
         reader.text("plan"),
         reader.text("host"),
         reader.text("user"),
-        reader.integer("started_ms", 64, least=0),
-        None if finished is None else reader.integer("finished_ms", 64, least=0),
-        tuple({key: str(value) for key, value in each.items()} for each in metadata),
+        reader.integer("started_ms", bits=64, least=0),
+        None if finished is None else reader.integer("finished_ms", bits=64, least=0),
+        tuple({key: str(value) for key, value in each.values.items()} for each in reader.objects("metadata")),
         tuple(_lines(rest)),
+        tuple(log_dirs),
     )
-    reader.check()
+    reader.check(FORMAT)
     return journal
 
 

@@ -105,8 +105,7 @@ def check_record(record: StagedRecord) -> None:
         DamagedFileError: the record breaks a rule; all reasons at once.
     """
     if not _is_surely_valid(record):
-        fields = _fields(record)
-        _record(fields, json_text.FieldReader(fields, STAGED_RECORD))
+        _record(json_text.FieldReader(_fields(record)))
 
 
 def _is_surely_valid(record: StagedRecord) -> bool:
@@ -192,8 +191,7 @@ class RecordFile:
         record = _as_written(line)
         if record is not None:
             return record
-        fields = json_text.parse_object(line, STAGED_RECORD)
-        return _record(fields, json_text.FieldReader(fields, STAGED_RECORD))
+        return _record(json_text.FieldReader(json_text.parse_object(line, STAGED_RECORD)))
 
 
 def _as_written(line: bytes) -> StagedRecord | None:
@@ -248,16 +246,16 @@ def parse_records(data: bytes) -> dict[str, StagedRecord]:
         DamagedFileError: no JSON object, an unknown schema version, or a field that breaks a rule; all reasons at once.
     """
     fields = json_text.parse_object(data, STAGED_RECORD)
-    reader = json_text.FieldReader(fields, STAGED_RECORD)
-    if reader.integer("schema_version", 32) != SCHEMA_VERSION:
+    reader = json_text.FieldReader(fields)
+    if reader.integer("schema_version") != SCHEMA_VERSION:
         reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
     if "records" not in fields:
-        return {"": _record(fields, reader)}
-    reader.check()
+        return {"": _record(reader)}
+    reader.check(STAGED_RECORD)
     shared = fields["records"]
     if not isinstance(shared, dict) or not all(isinstance(each, dict) for each in shared.values()):
         raise DamagedFileError(STAGED_RECORD, "records: expected an object with an object of fields for each directory")
-    return {name: _record(each, json_text.FieldReader(each, STAGED_RECORD)) for name, each in shared.items()}
+    return {name: _record(json_text.FieldReader(each)) for name, each in shared.items()}
 
 
 def _fields(record: StagedRecord) -> dict[str, object]:
@@ -279,32 +277,32 @@ def _written(fields: Mapping[str, object]) -> bytes:
     return (json.dumps(fields, indent=2) + "\n").encode("ascii")
 
 
-def _record(fields: Mapping[str, object], reader: json_text.FieldReader) -> StagedRecord:
+def _record(reader: json_text.FieldReader) -> StagedRecord:
     """Make a record of its fields, and check its rules. Raises DamagedFileError with all reasons at once."""
     record = StagedRecord(
         topic=reader.text("name"),
-        partition=reader.integer("partition", 32, least=0),
+        partition=reader.integer("partition", least=0),
         topic_id=reader.id("topic_id", TopicId),
         path=reader.text("path"),
         verdict=reader.text("verdict"),
         evidence=reader.text("evidence", may_be_empty=True),
-        staged_ms=reader.integer("staged_ms", 64, least=0),
-        due_ms=reader.integer("due_ms", 64, least=0),
-        checkpoints=checkpoint_offsets(fields, reader),
+        staged_ms=reader.integer("staged_ms", bits=64, least=0),
+        due_ms=reader.integer("due_ms", bits=64, least=0),
+        checkpoints=checkpoint_offsets(reader),
     )
     if reader.text("namespace", may_be_empty=True) != record.namespace:
-        reader.note(f"namespace is {fields.get('namespace')!r:.60}, the name's is {record.namespace!r:.60}")
+        reader.note(f"namespace is {reader.raw('namespace')!r:.60}, the name's is {record.namespace!r:.60}")
     if record.due_ms < record.staged_ms:
         reader.note(f"due_ms {record.due_ms} lies before staged_ms {record.staged_ms}")
     if not stays_below(record.path):
         reader.note(f"path is {record.path!r:.60}, expected a path below the log dir without '.' or '..'")
-    reader.check()
+    reader.check(STAGED_RECORD)
     return record
 
 
-def checkpoint_offsets(fields: Mapping[str, object], reader: json_text.FieldReader) -> dict[str, int]:
+def checkpoint_offsets(reader: json_text.FieldReader) -> dict[str, int]:
     """Read the field ``checkpoints`` of a record: offset checkpoint → int64; problems are noted in the reader."""
-    entries = fields.get("checkpoints")
+    entries = reader.raw("checkpoints")
     if not isinstance(entries, dict):
         reader.note("checkpoints: expected an object with an offset for each checkpoint file")
         return {}

@@ -1,5 +1,6 @@
 """The only code that changes a disk: directories by descriptor, durable changes, copies, reads of small files."""
 
+from logstore.fs.batch import Batch
 from logstore.fs.checksum import SummedWriter, crc32c_of, crc32c_of_file
 from logstore.fs.copy import Progress, copy_replica
 from logstore.fs.directory import DIRECTORY_FLAGS, Directory, mount_of
@@ -22,6 +23,7 @@ __all__ = [
     "FIRST_READ",
     "READ_FLAGS",
     "TEMPORARY",
+    "Batch",
     "Directory",
     "Disk",
     "Progress",

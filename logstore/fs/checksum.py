@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import google_crc32c
 
-_PIECE = 1 << 20
+from logstore.tunables import BYTES_AT_ONCE
 
 
 def crc32c_of_file(path: str, length: int | None = None) -> str:
@@ -21,7 +21,7 @@ def crc32c_of_file(path: str, length: int | None = None) -> str:
     """
     value, left = 0, length
     with open(path, "rb") as file:
-        while piece := file.read(_PIECE if left is None else min(left, _PIECE)):
+        while piece := file.read(BYTES_AT_ONCE if left is None else min(left, BYTES_AT_ONCE)):
             value = google_crc32c.extend(value, piece)
             left = None if left is None else left - len(piece)
     return f"{value:08x}"

@@ -17,9 +17,7 @@ from logstore.errors import ChangeRefusedError
 from logstore.fs.directory import Directory
 from logstore.fs.durable import Disk, create_anew
 from logstore.fs.small_file import READ_FLAGS, kind_of_file
-
-CHUNK = 1 << 20
-"""Bytes per read."""
+from logstore.tunables import BYTES_AT_ONCE
 
 Progress = Callable[[int], None]
 """Called with the number of bytes after each piece. It may wait, to throttle the copy, or raise, to end it."""
@@ -76,7 +74,7 @@ def _copy_bytes(reading: int, length: int, writing: int, disk: Disk, progress: P
     At most one byte beyond the length is read, which shows that the file grew: it may grow for ever.
     """
     checksum, position, hole = 0, 0, False
-    while chunk := os.read(reading, min(CHUNK, length + 1 - position)):
+    while chunk := os.read(reading, min(BYTES_AT_ONCE, length + 1 - position)):
         checksum = google_crc32c.extend(checksum, chunk)
         if any(chunk):
             if hole:
@@ -96,7 +94,7 @@ def _checksum(directory: Directory, name: str) -> int:
     checksum = 0
     descriptor = os.open(name, READ_FLAGS, dir_fd=directory.descriptor)
     try:
-        while chunk := os.read(descriptor, CHUNK):
+        while chunk := os.read(descriptor, BYTES_AT_ONCE):
             checksum = google_crc32c.extend(checksum, chunk)
     finally:
         os.close(descriptor)

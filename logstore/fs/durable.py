@@ -121,13 +121,8 @@ def replace_file(disk: Disk, parent: Directory, name: str, data: bytes) -> None:
             either the old or the new bytes.
     """
     temporary = name + TEMPORARY
-    descriptor = create_anew(disk, parent, temporary)
+    write_draft(disk, parent, temporary, data, sync=True)
     try:
-        try:
-            disk.write(descriptor, data)
-            disk.sync(descriptor)
-        finally:
-            os.close(descriptor)
         disk.rename(parent.descriptor, temporary, parent.descriptor, name)
     except OSError:
         with suppress(OSError):
@@ -158,11 +153,26 @@ def write_new_file(disk: Disk, parent: Directory, name: str, data: bytes, *, dur
     Raises:
         OSError: the file does not exist; or only the sync of its entry failed.
     """
+    write_draft(disk, parent, name, data, sync=durable)
+    if durable:
+        disk.sync(parent.descriptor)
+
+
+def write_draft(disk: Disk, parent: Directory, name: str, data: bytes, *, sync: bool) -> None:
+    """Write a file that nothing reads yet, without a sync of its entry; where that fails, no file is left.
+
+    Args:
+        disk: the seam.
+        parent: the directory of the file.
+        name: as for :func:`write_new_file`.
+        data: all of its bytes.
+        sync: make the bytes durable.
+    """
     descriptor = create_anew(disk, parent, name)
     try:
         try:
             disk.write(descriptor, data)
-            if durable:
+            if sync:
                 disk.sync(descriptor)
         finally:
             os.close(descriptor)
@@ -170,8 +180,6 @@ def write_new_file(disk: Disk, parent: Directory, name: str, data: bytes, *, dur
         with suppress(OSError):
             disk.unlink(parent.descriptor, name)
         raise
-    if durable:
-        disk.sync(parent.descriptor)
 
 
 def make_directory(disk: Disk, parent: Directory, name: str) -> Directory:

@@ -35,17 +35,12 @@ from layout.ours import (
 from layout.scheme import MARKER_FILE
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError
-from logstore.fs import TEMPORARY, barrier, read_small_file, remove_file, rename_exclusively, write_new_file
-from logstore.log_dir import META_PROPERTIES_LIMIT, LogDir, OpenDirectories, read_identity
+from logstore.fs import Batch, read_small_file, remove_file, rename_exclusively, write_new_file
+from logstore.log_dir import META_PROPERTIES_LIMIT, LogDir, read_identity
 from logstore.staging import Candidate, FallbackRecords, list_staged, restore, stage
+from logstore.tunables import FILES_AT_ONCE, STAGED_AT_ONCE
 
 logger = logging.getLogger(__name__)
-
-_BATCH = 500
-"""Replicas that are staged, or files that are rewritten, with one barrier."""
-
-_FEW = 4
-"""Files up to which each is synced by itself; for more, one barrier over the file system costs less."""
 
 _LIMIT = META_PROPERTIES_LIMIT
 
@@ -101,7 +96,7 @@ def do_steps(
 def _make_directories(run: StepRun, steps: Sequence[MakeDirectory]) -> None:
     """Make directories, parents first; a namespace directory gets its marker before it can be taken for another."""
     disk = run.log_dir.disk
-    with OpenDirectories(run.log_dir) as opened:
+    with Batch(run.log_dir.disk, run.log_dir.root) as opened:
         touched: list[str] = []
         for step in steps:
             folder, _, name = step.path.rpartition("/")
@@ -119,7 +114,7 @@ def _make_directories(run: StepRun, steps: Sequence[MakeDirectory]) -> None:
 def _remove_directories(run: StepRun, steps: Sequence[RemoveDirectory]) -> None:
     """Remove directories, children first. A directory that is not empty stays, with its marker."""
     disk = run.log_dir.disk
-    with OpenDirectories(run.log_dir) as opened:
+    with Batch(run.log_dir.disk, run.log_dir.root) as opened:
         parents = [step.path.rpartition("/")[0] for step in steps]
         for step in steps:
             folder, _, name = step.path.rpartition("/")
@@ -142,7 +137,7 @@ def _remove_directories(run: StepRun, steps: Sequence[RemoveDirectory]) -> None:
 
 def _rename_directories(run: StepRun, steps: Sequence[Rename]) -> None:
     """Rename directories. Those that gained an entry are synced before those that lost one."""
-    with OpenDirectories(run.log_dir) as opened:
+    with Batch(run.log_dir.disk, run.log_dir.root) as opened:
         sources: dict[str, None] = {}
         targets: dict[str, None] = {}
         for step in steps:
@@ -155,7 +150,7 @@ def _rename_directories(run: StepRun, steps: Sequence[Rename]) -> None:
         opened.sync([folder for folder in (*targets, *sources) if not run.resuming or opened.has(folder)])
 
 
-def _is_to_be_renamed(run: StepRun, step: Rename, opened: OpenDirectories) -> bool:
+def _is_to_be_renamed(run: StepRun, step: Rename, opened: Batch) -> bool:
     """Whether the directory still has its former path."""
     here, there = opened.holds(step.path), opened.holds(step.new_path)
     if here == there:
@@ -165,43 +160,20 @@ def _is_to_be_renamed(run: StepRun, step: Rename, opened: OpenDirectories) -> bo
 
 
 def _rewrite_files(run: StepRun, steps: Sequence[Rewrite]) -> None:
-    """Rewrite files batch by batch: write all new files beside the old ones, a barrier, the renames, a barrier.
-
-    A rename may become durable before the bytes, so a barrier stands between them (:func:`logstore.fs.replace_file`).
-    """
-    for start in range(0, len(steps), _BATCH):
-        with OpenDirectories(run.log_dir) as opened:
-            _rewrite_batch(run, steps[start : start + _BATCH], opened)
+    """Rewrite files batch by batch. A file that has its new bytes already is only synced again."""
+    for start in range(0, len(steps), FILES_AT_ONCE):
+        some = steps[start : start + FILES_AT_ONCE]
+        with Batch(run.log_dir.disk, run.log_dir.root) as opened:
+            changes = [(step.path, step_bytes(step.new)) for step in some if _is_to_be_rewritten(run, step, opened)]
+            folders = [step.path.rpartition("/")[0] for step in some]
+            opened.replace(changes, (folder for folder in folders if opened.has(folder)))
     if any(step.path == meta_properties.FILE_NAME for step in steps):
         found = read_identity(run.log_dir.path).identity
         if found is not None:
             run.log_dir.identity = found
 
 
-def _rewrite_batch(run: StepRun, steps: Sequence[Rewrite], opened: OpenDirectories) -> None:
-    disk, written, few = run.log_dir.disk, list[Rewrite](), len(steps) <= _FEW
-    try:
-        for step in steps:
-            if _is_to_be_rewritten(run, step, opened):
-                folder, _, name = step.path.rpartition("/")
-                written.append(step)
-                write_new_file(disk, opened.at(folder), name + TEMPORARY, step_bytes(step.new), durable=few)
-        if written and not few:
-            barrier(disk, run.log_dir.root, (opened.at(step.path.rpartition("/")[0]) for step in written))
-        for step in written:
-            folder, _, name = step.path.rpartition("/")
-            parent = opened.at(folder).descriptor
-            disk.rename(parent, name + TEMPORARY, parent, name)
-    except OSError:
-        for step in written:
-            folder, _, name = step.path.rpartition("/")
-            with suppress(OSError):
-                disk.unlink(opened.at(folder).descriptor, name + TEMPORARY)
-        raise
-    opened.sync([step.path.rpartition("/")[0] for step in steps if opened.has(step.path.rpartition("/")[0])])
-
-
-def _is_to_be_rewritten(run: StepRun, step: Rewrite, opened: OpenDirectories) -> bool:
+def _is_to_be_rewritten(run: StepRun, step: Rewrite, opened: Batch) -> bool:
     """Whether the file still holds the former bytes."""
     folder, _, name = step.path.rpartition("/")
     try:
@@ -232,10 +204,10 @@ def _rename_entries(run: StepRun, steps: Sequence[RenameEntries]) -> None:
 def _stage_replicas(run: StepRun, steps: Sequence[Stage]) -> None:
     """Stage replicas. When resuming, a replica that is gone from its path is staged already."""
     if run.resuming:
-        with OpenDirectories(run.log_dir) as opened:
+        with Batch(run.log_dir.disk, run.log_dir.root) as opened:
             steps = [step for step in steps if opened.holds(step.path)]
-    for start in range(0, len(steps), _BATCH):
-        batch = steps[start : start + _BATCH]
+    for start in range(0, len(steps), STAGED_AT_ONCE):
+        batch = steps[start : start + STAGED_AT_ONCE]
         outcome = stage(run.log_dir, map(_candidate, batch), batch[0].staged_ms, fallback=run.fallback)
         for refused in outcome.refused:
             run.unexpected(refused.reason)

@@ -1,6 +1,6 @@
 """One log dir on its disk: lock, identity, offset checkpoints, open files, and going offline after an I/O error."""
 
-from logstore.log_dir.batch import FileChange, OpenDirectories, change_files
+from logstore.log_dir.batch import FileChange, change_files
 from logstore.log_dir.beside import StagingBeside
 from logstore.log_dir.checkpoints import (
     CHECKPOINT_LIMIT,
@@ -31,7 +31,6 @@ __all__ = [
     "LogDirView",
     "OffsetCheckpoints",
     "Offsets",
-    "OpenDirectories",
     "OpenFiles",
     "ReadOnlyLogDir",
     "StagingBeside",

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from logstore.errors import LogStoreError, OfflineLogDirError
 from logstore.fs import Disk
-from logstore.log_dir.log_dir import failure
+from logstore.log_dir.log_dir import LogDir, failure
 from logstore.log_dir.read_only import ReadOnlyLogDir
 from logstore.log_dir.staging_lock import StagingLock
 
@@ -52,6 +52,29 @@ class StagingBeside(ReadOnlyLogDir):
         except BaseException:
             opened.close()
             raise
+        return opened
+
+    @classmethod
+    def take_over(cls, log_dir: LogDir) -> StagingBeside | None:
+        """Close a broker's log dir, and go on with the staging root beside it, whose lock is not let go meanwhile.
+
+        Returns:
+            None: the log dir stays open, because no lock but its own guards the staging root, or there is none.
+
+        Raises:
+            NotALogDirError: its identity cannot be read any more.
+        """
+        lock = log_dir.hand_over_staging_root()
+        if lock is None:
+            return None
+        try:
+            log_dir.close()
+            view = ReadOnlyLogDir.open(log_dir.path)
+        except BaseException:
+            lock.release()
+            raise
+        opened = cls(view.root, None)
+        opened.disk, opened._lock = log_dir.disk, lock
         return opened
 
     @property

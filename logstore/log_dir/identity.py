@@ -13,7 +13,8 @@ from layout import checkpoint, meta_properties
 from layout.errors import DamagedFileError
 from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
-from logstore.errors import UnreadableFileError
+from logstore.arguments import check_fields
+from logstore.errors import InvalidArgumentError, UnreadableFileError
 from logstore.fs import read_small_file
 from logstore.rows import MetadataState
 
@@ -29,6 +30,9 @@ class ExpectedIdentity:
     node_id: int | None = None
     directory_id: str | None = None
     """Text of the directory ID, base64url."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, InvalidArgumentError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,11 @@ from layout import meta_properties
 from layout.meta_properties import MetaProperties
 from layout.scheme import MARKER_FILE, STAGING_DIR, UNCLEAN_FILE, Scheme, namespace_path
 from layout.topic import Namespace, TopicPartition
+from logstore.arguments import check_argument, check_path
 from logstore.errors import (
     ChangeFailedError,
     ChangeRefusedError,
+    InvalidArgumentError,
     InvalidNamespaceError,
     LogStoreError,
     NotALogDirError,
@@ -93,6 +95,7 @@ class LogDir:
             OfflineLogDirError: the disk fails, or ``meta.properties`` cannot be read, as in a broker (FACTS §1.5).
             ChangeFailedError: the system refuses to open ``.lock``.
         """
+        check_path("path", path, InvalidArgumentError)
         disk = disk or Disk()
         path = os.path.abspath(path)
         try:
@@ -126,6 +129,8 @@ class LogDir:
             LogDirInUseError: another process holds its lock.
             ChangeFailedError, OfflineLogDirError: the system refuses, or the disk fails.
         """
+        check_path("path", path, InvalidArgumentError)
+        check_argument("identity", identity, MetaProperties, InvalidArgumentError)
         disk = disk or Disk()
         path = os.path.abspath(path)
         if identity.scheme not in frozenset(Scheme):
@@ -191,6 +196,11 @@ class LogDir:
             self._staging_lock = StagingLock.take(self.path)
         except OSError as error:
             raise failure(f"the staging root beside {self.path} cannot be locked", error) from error
+
+    def hand_over_staging_root(self) -> StagingLock | None:
+        """Give the lock of the staging root beside a broker's log dir to the caller; None: there is no lock."""
+        lock, self._staging_lock = self._staging_lock, None
+        return lock
 
     def _release_staging_root(self) -> None:
         if self._staging_lock is not None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from layout import partition_metadata
 from layout.directory_name import DirectoryKind, parse
-from layout.errors import InvalidNameError, LayoutError
+from layout.errors import InvalidNameError
 from layout.ours import Rename, RenameEntries, Rewrite, step_text
 from layout.partition_metadata import Form
 from layout.scheme import Scheme, check_namespace_fits, partition_path
@@ -39,7 +39,7 @@ from logstore.namespaces.plan import (
     moved_replica,
     reading_log_dir,
 )
-from logstore.scan import METADATA_LIMIT
+from logstore.scan import METADATA_LIMIT, judge_metadata
 from logstore.store import OpenStore, Replica
 
 
@@ -127,9 +127,9 @@ def rewritten(
             new = partition_metadata.encode_json(replica.topic_id, partition.topic, partition.partition)
             if data == new:
                 return []  # true of nearly all of 100,000 replicas, so this comes before the file is parsed
-        found = None if data is None else partition_metadata.parse(data)
-    except (UnreadableFileError, LayoutError):
+    except UnreadableFileError:
         return []
+    found = judge_metadata(data).found
     if data is None or found is None or partition_metadata.contradiction(found, *_pair(replica.partition)):
         return []
     if found.form is Form.SHIPPED and not always:

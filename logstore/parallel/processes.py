@@ -137,7 +137,6 @@ def _fork(
     """Start one child; return its process ID and the pipe for its results."""
 
     def work(pipe: int) -> None:
-        queue.finish()  # a worker may fork too, and its child sees the end only when no process can put units in
         enter()
         _hand_back(worker(queue.taken()), pipe)
 

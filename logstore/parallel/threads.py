@@ -15,16 +15,14 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
+from logstore.tunables import THREADS
+
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 Item = TypeVar("Item")
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
-
-THREADS = 8
-"""More threads compete for the interpreter lock and the file system's locks: 32 of them took twice as long as 8 to add
-up cold files, and gained a tenth where only topic IDs were read."""
 
 _THIS_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 

@@ -28,7 +28,7 @@ from layout.directory_name import DirectoryName
 from logstore.fs import Disk
 from logstore.log_dir import DISK_FAILURES
 from logstore.parallel import AdaptiveThreadPool, map_chunks
-from logstore.purge.eligibility import DueDirectory, PrefetchedDirectory
+from logstore.purge.eligibility import DueDirectory
 from logstore.purge.remove import Removal
 from logstore.purge.report import KeptDirectory
 
@@ -55,8 +55,6 @@ class PurgeBatch:
 
     Attributes:
         names: of the directories.
-        prefetched: for each directory what was found in it, or its due time if that is not over, or None: it is judged
-            just before it is emptied, as all are without a prefetch. Dropped once the batch is emptied.
         number: the position of the batch among all.
         kept: the directories that stay.
         partly: the directories that were emptied in part.
@@ -66,7 +64,6 @@ class PurgeBatch:
     """
 
     names: Sequence[DirectoryName]
-    prefetched: Sequence[PrefetchedDirectory | int | None] = ()
     number: int = 0
     kept: list[KeptDirectory] = field(default_factory=list)
     partly: list[DueDirectory] = field(default_factory=list)
@@ -147,29 +144,18 @@ class BatchWorker:
         self._finished = batch
 
     def _empty(self, batch: PurgeBatch) -> None:
-        found, batch.prefetched = batch.prefetched or [None] * len(batch.names), ()
-        both = list(zip(batch.names, found, strict=True))
-        for outcome in map_chunks(self._emptying, both, _PIECE, self._fewest_waits):
+        for outcome in map_chunks(self._emptying, batch.names, _PIECE, self._fewest_waits):
             if isinstance(outcome, KeptDirectory):
                 batch.kept.append(outcome)
             elif outcome is not None:
                 is_empty = outcome.problem is None and not outcome.cancelled
                 (batch.emptied if is_empty else batch.partly).append(outcome)
 
-    def _all_emptied(
-        self, piece: Sequence[tuple[DirectoryName, PrefetchedDirectory | int | None]]
-    ) -> list[DueDirectory | KeptDirectory | None]:
-        return [self._emptied(name, prefetched) for name, prefetched in piece]
+    def _all_emptied(self, piece: Sequence[DirectoryName]) -> list[DueDirectory | KeptDirectory | None]:
+        return [self._removal.empty(name) for name in piece]
 
     def _all_finished(self, piece: Sequence[DueDirectory]) -> list[bool]:
         return [self._removal.finish(due) for due in piece]
-
-    def _emptied(
-        self, name: DirectoryName, prefetched: PrefetchedDirectory | int | None
-    ) -> DueDirectory | KeptDirectory | None:
-        if isinstance(prefetched, PrefetchedDirectory):
-            return self._removal.empty_prefetched(name, prefetched)
-        return self._removal.empty(name) if prefetched is None else self._removal.staging.not_due(name.text, prefetched)
 
     def _make_durable(self, batch: PurgeBatch) -> None:
         """Make the removals durable. Where that fails, nobody knows which are: the records stay, still due."""

@@ -43,6 +43,7 @@ class PurgeRules:
         before_due: delete what is not due yet too.
         keep_held: keep directories of which a process holds a file open.
         progress: called with the directories and bytes removed since the last call, from several threads.
+        placements: the places that are looked at; None: all.
     """
 
     now_ms: int
@@ -54,6 +55,7 @@ class PurgeRules:
     before_due: bool = False
     keep_held: bool = False
     progress: Callable[[int, int], None] | None = None
+    placements: frozenset[Placement] | None = None
 
 
 @dataclass(slots=True)
@@ -73,18 +75,6 @@ class DueDirectory:
     """Something of it is removed, or is about to be."""
     held: list[tuple[int, str, int]] = field(default_factory=list)
     """Inode, name and bytes of files that processes hold open."""
-
-
-@dataclass(slots=True)
-class PrefetchedDirectory:
-    """What a prefetch found in a due directory: only plain files, small, with one name, and held by no process."""
-
-    inode: int
-    names: list[str]
-    """Of all files except the record."""
-    weights: list[int]
-    """Bytes that the removal of each file frees."""
-    record: StagedRecord
 
 
 class StagingRoot:
@@ -123,7 +113,7 @@ class StagingRoot:
         if rules.only is not None and not rules.only(self._staged(name, inode, record)):
             return None
         if not (rules.before_due or record.is_due(rules.now_ms)):
-            return self.not_due(text, record.due_ms)
+            return self._kept(text, KeepReason.NOT_DUE, "its time has not come", record.due_ms)
         if rules.veto is not None and (reason := rules.veto(self._staged(name, inode, record))) is not None:
             return self._kept(text, KeepReason.WANTED, reason, record.due_ms)
         if rules.keep_held and self.holders:
@@ -148,10 +138,6 @@ class StagingRoot:
         return self._kept(
             name.text, KeepReason.DAMAGED_RECORD if STAGED_RECORD in names else KeepReason.NO_RECORD, problem
         )
-
-    def not_due(self, name: str, due_ms: int) -> KeptDirectory:
-        """Keep a directory that is not due yet."""
-        return self._kept(name, KeepReason.NOT_DUE, "its time has not come", due_ms)
 
     def _kept(self, name: str, why: KeepReason, reason: str, due_ms: int | None = None) -> KeptDirectory:
         return KeptDirectory(self.location(name), why, reason, due_ms)

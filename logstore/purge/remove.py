@@ -8,12 +8,11 @@ In which order, and why (DESIGN §5)::
     4  (caller)  the staging root is synced                   from here on the directory is gone
 
 A crash may undo each un-synced removal by itself. Without the barrier the record could be lost while data is kept, and
-nothing would say any more when that data may go. A directory is judged (``eligibility``) just before it is emptied, or
-a batch or two earlier by another process (``prefetch``). Then only the files that this process saw are removed, and
-only if it is still the same directory. Nothing is followed: links, FIFOs and sockets are unlinked, a mount point stops
-the removal. A large file is truncated in steps before it is unlinked, because one unlink of many extents keeps a disk
-busy for long. A file with another name elsewhere is never truncated, because that name may be in use; nor is a file
-that a process holds open, because the process would fail at its new end.
+nothing would say any more when that data may go. A directory is judged (``eligibility``) just before it is emptied.
+Nothing is followed: links, FIFOs and sockets are unlinked, a mount point stops the removal. A large file is truncated
+in steps before it is unlinked, because one unlink of many extents keeps a disk busy for long. A file with another name
+elsewhere is never truncated, because that name may be in use; nor is a file that a process holds open, because the
+process would fail at its new end.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from layout.ours import STAGED_RECORD
 from logstore.errors import UnsafePathError
 from logstore.fs import Directory, Disk
 from logstore.log_dir import DISK_FAILURES
-from logstore.purge.eligibility import DueDirectory, PrefetchedDirectory, StagingRoot, check_depth, weight_of
+from logstore.purge.eligibility import DueDirectory, StagingRoot, check_depth, weight_of
 from logstore.purge.report import KeepReason, KeptDirectory
 
 _REOPEN_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -67,41 +66,6 @@ class Removal:
             if due is None:
                 return KeptDirectory(self.staging.location(name.text), KeepReason.DAMAGED_RECORD, problem)
             due.problem = f"{self.staging.location(name.text)} is not purged whole: {problem}"
-        return due
-
-    def empty_prefetched(self, name: DirectoryName, found: PrefetchedDirectory) -> DueDirectory | KeptDirectory | None:
-        """Empty a directory that was prefetched: remove the files that were found then, and nothing else.
-
-        If it is another directory by now, it is judged again. A file that is new in it keeps it from being removed.
-
-        Raises:
-            OSError: the disk fails.
-        """
-        due, unlink, cancelled, gone = (
-            DueDirectory(name.text, found.inode, found.record),
-            self._disk.unlink,
-            self._cancelled,
-            0,
-        )
-        try:
-            descriptor = self._reopened(name.text, found.inode)
-        except (OSError, UnsafePathError):
-            return self.empty(name)
-        try:
-            for file in found.names:
-                if cancelled():
-                    due.cancelled = True
-                    break
-                due.touched = True
-                unlink(descriptor, file)
-                gone += 1
-        except OSError as error:
-            due.problem = f"{self.staging.location(name.text)} is not purged whole: {_problem(error)}"
-        finally:
-            os.close(descriptor)
-            due.files, due.bytes = gone, sum(found.weights[:gone])
-        if self._rules.progress is not None:
-            self._rules.progress(0, due.bytes)
         return due
 
     def _reopened(self, name: str, inode: int) -> int:

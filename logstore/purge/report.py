@@ -117,6 +117,23 @@ class LogDirPurge:
         """Whether everything due was deleted."""
         return not (self.failures or self.cancelled or self.error)
 
+    def add(self, other: LogDirPurge) -> None:
+        """Take in the result of another part of the same log dir."""
+        dates = [ms for ms in (self.next_due_ms, other.next_due_ms) if ms is not None]
+        freed = [number for number in (self.freed_bytes, other.freed_bytes) if number is not None]
+        self.purged = sorted([*self.purged, *other.purged], key=lambda purged: purged.location)
+        self.kept = sorted([*self.kept, *other.kept], key=lambda kept: kept.location)
+        self.not_due += other.not_due
+        self.waiting += other.waiting
+        self.next_due_ms = min(dates, default=None)
+        self.failures = sorted([*self.failures, *other.failures])
+        self.partly_bytes += other.partly_bytes
+        self.freed_bytes = sum(freed) if freed else None
+        self.held = sorted([*self.held, *other.held], key=lambda held: (held.name, held.process.pid))
+        self.unseen_processes = tuple(dict.fromkeys((*self.unseen_processes, *other.unseen_processes)))
+        self.cancelled |= other.cancelled
+        self.error = self.error or other.error
+
     def keep(self, kept: KeptDirectory) -> None:
         """Take in a directory that stays."""
         if kept.why is not KeepReason.NOT_DUE:

@@ -67,8 +67,8 @@ def purge(
         fallback: the fallback records.
         look_at_processes: find the processes that hold files of the purged directories; done only when something is
             due.
-        may_fork: use processes for a large purge, as workers and to prefetch; threads share an interpreter. Not for a
-            program that must not be forked.
+        may_fork: use processes as the workers of a large purge; threads share an interpreter. Not for a program that
+            must not be forked.
     """
     runs = [
         _LogDirPurger(log_dir, rules, workers, fallback or FallbackRecords(None), look_at_processes, may_fork=may_fork)
@@ -316,6 +316,8 @@ def _staging_roots(
     reader = RecordReader(log_dir, fallback)
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
+            if rules.placements is not None and placement not in rules.placements:
+                continue
             yield StagingRoot(log_dir, placement, root, rules, reader), _names(root, placement)
 
 

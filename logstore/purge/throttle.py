@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 
+from logstore.arguments import check_argument
 from logstore.clock import Clock
-from logstore.errors import ChangeRefusedError
+from logstore.errors import ChangeRefusedError, InvalidArgumentError
 
 
 class _Bucket:
@@ -35,9 +36,12 @@ class Throttle:
         """Set the rates; None: no limit.
 
         Raises:
+            InvalidArgumentError: a rate is no number.
             ChangeRefusedError: a rate is not positive, so that the purge would never end.
         """
+        check_argument("clock", clock, Clock, InvalidArgumentError)
         for name, rate in (("bytes", bytes_per_s), ("unlinks", unlinks_per_s)):
+            check_argument(f"a rate of {name}", 1.0 if rate is None else rate, float, InvalidArgumentError)
             if rate is not None and rate <= 0:
                 raise ChangeRefusedError(f"{rate} {name}/s would never come to an end: give a positive rate, or none")
         now_ms = clock.now_ms()

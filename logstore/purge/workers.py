@@ -6,10 +6,8 @@ first process is killed, the lock is held until the last worker has noticed (:cl
 that is killed costs nothing but a part of the report, because the first process repeats the batches that the worker
 has not reported. A single worker is the first process itself.
 
-In a large purge each worker has a further process that judges the coming batches (``prefetch``), so that the worker
-only removes. Three kinds of purge have threads and no prefetch: a throttled one, which would remove hours later what
-was prefetched; one that selects directories, which has little to prefetch; and a short one, which is over before
-processes pay.
+Three kinds of purge have threads alone: a throttled one and one that selects directories, which wait or have little to
+remove; and a short one, which is over before processes pay.
 """
 
 from __future__ import annotations
@@ -17,12 +15,12 @@ from __future__ import annotations
 import logging
 import mmap
 import os
+import pickle
 import signal
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing
 from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self, TypeAlias
@@ -32,8 +30,6 @@ from logstore.fs import Disk
 from logstore.parallel import can_fork, paused_gc, spread
 from logstore.purge.batches import BatchWorker, PurgeBatch
 from logstore.purge.eligibility import StagingRoot
-from logstore.purge.encoding import EncodedBatch, EncodedPrefetch, decode_batch, decode_prefetch, encode_batch
-from logstore.purge.prefetch import computed_by_child, prefetch_batch
 from logstore.purge.remove import Removal
 
 logger = logging.getLogger(__name__)
@@ -89,39 +85,17 @@ class PurgeWorkers:
         shares = self._workers * (_BATCHES_EACH if is_large else 1)
         size = min(PURGE_BATCH_SIZE, max(_SMALLEST_BATCH, -(-len(names) // shares)))
         ranges = [[start, min(start + size, len(names))] for start in range(0, len(names), size)]
-        if not (self._may_fork and is_large):
-            self._purge_by_threads(ranges)
-        elif self._workers == 1:
-            self._purge_alone(ranges)
-        else:
+        if self._may_fork and is_large and self._workers > 1:
             self._purge_by_processes(ranges)
-
-    def _purge_alone(self, ranges: list[_Range]) -> None:
-        """Purge in this process, with a prefetch in another; batches that are not prefetched are purged by threads."""
-        begun = 0
-        with (
-            paused_gc(),
-            BatchWorker(Removal(self._staging, self._disk), self._disk) as worker,
-            closing(self._prefetched_batches(enumerate(ranges))) as batches,
-        ):
-            try:
-                for batch in batches:
-                    if self._staging.rules.cancel.is_set():
-                        self.cancelled = True
-                        break
-                    begun += 1
-                    worker.purge(batch)
-                worker.end()
-            finally:
-                self.gone += worker.gone
-        if begun < len(ranges) and not self.cancelled:
-            self._purge_by_threads(ranges[begun:])
+        else:
+            self._purge_by_threads(ranges)
 
     def _purge_by_threads(self, ranges: list[_Range]) -> None:
         self._left = iter(ranges)
         workers = min(self._workers, len(ranges))
         if workers == 1:
-            self._work()
+            with paused_gc():
+                self._work()
             return
         with ThreadPoolExecutor(workers, thread_name_prefix="purge") as pool:
             running = [pool.submit(self._work) for _ in range(workers)]
@@ -161,11 +135,11 @@ class PurgeWorkers:
             self._staging.rules = replace(rules, cancel=shared.in_child())
             self._is_forked = True
 
-        def take(_: int, batch: EncodedBatch | None) -> None:
+        def take(_: int, batch: bytes | None) -> None:
             if batch is None:
                 self.cancelled = True
                 return
-            self.gone.append(decode_batch(batch))
+            self.gone.append(pickle.loads(batch))
             if rules.progress is not None:
                 rules.progress(*_sums(self.gone[-1]))
 
@@ -176,15 +150,12 @@ class PurgeWorkers:
         finally:
             self._staging.rules = rules
 
-    def _purged(self, ranges: Iterable[tuple[int, _Range]]) -> Iterator[tuple[int, EncodedBatch | None]]:
+    def _purged(self, ranges: Iterable[tuple[int, _Range]]) -> Iterator[tuple[int, bytes | None]]:
         """Purge batches in one process; yields each when it is done, or None where it was cancelled before."""
         cancel = self._staging.rules.cancel
-        with (
-            BatchWorker(Removal(self._staging, self._disk), self._disk) as worker,
-            closing(self._batches(ranges)) as batches,
-        ):
+        with BatchWorker(Removal(self._staging, self._disk), self._disk) as worker:
             try:
-                for batch in batches:
+                for batch in self._batches(ranges):
                     if not cancel.is_set():
                         worker.purge(batch)
                         yield from _encoded(worker)
@@ -198,38 +169,23 @@ class PurgeWorkers:
                 raise
             yield from _encoded(worker)
 
-    def _batches(self, ranges: Iterable[tuple[int, _Range]]) -> Generator[PurgeBatch, None, None]:
+    def _batches(self, ranges: Iterable[tuple[int, _Range]]) -> Iterator[PurgeBatch]:
         """Make the batches of this process; in the first process those that a forked one has left."""
-        if self._is_forked:
-            yield from self._prefetched_batches(ranges)
-            return
         for place, (number, range_) in enumerate(ranges):
-            if place == 0 and not self._staging.rules.cancel.is_set():
+            if place == 0 and not self._is_forked and not self._staging.rules.cancel.is_set():
                 logger.warning(
                     "%s: a process of this purge ended before its time, or could not be started; its part is purged "
                     "now, but what it removed last may be missing in the report",
                     self._staging.root.path,
                 )
-            yield PurgeBatch(self._names[slice(*range_)], number=number)
-
-    def _prefetched_batches(self, ranges: Iterable[tuple[int, _Range]]) -> Generator[PurgeBatch, None, None]:
-        """Make batches, each with what another process prefetched."""
-        with closing(computed_by_child(self._prefetched, ranges)) as results:
-            for number, (start, stop), prefetches in results:
-                yield PurgeBatch(
-                    self._names[start:stop], [decode_prefetch(prefetch) for prefetch in prefetches], number
-                )
-
-    def _prefetched(self, numbered: tuple[int, _Range]) -> tuple[int, _Range, list[EncodedPrefetch]]:
-        number, (start, stop) = numbered
-        return number, [start, stop], prefetch_batch(self._staging, self._names[start:stop])
+            yield PurgeBatch(self._names[slice(*range_)], number)
 
 
-def _encoded(worker: BatchWorker) -> Iterator[tuple[int, EncodedBatch]]:
-    """Take the finished batches of a worker, encoded."""
+def _encoded(worker: BatchWorker) -> Iterator[tuple[int, bytes]]:
+    """Take the finished batches of a worker, as bytes; the first process knows their names."""
     gone, worker.gone = worker.gone, []
     for batch in gone:
-        yield batch.number, encode_batch(batch)
+        yield batch.number, pickle.dumps(replace(batch, names=()))
 
 
 def _sums(batch: PurgeBatch) -> tuple[int, int]:

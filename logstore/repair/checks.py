@@ -33,7 +33,7 @@ from layout.topic import NAMESPACE_SEPARATOR, TopicPartition
 from logstore.errors import LogStoreError, UnreadableFileError
 from logstore.fs import read_small_file
 from logstore.log_dir import CHECKPOINT_LIMIT, FileChange, LogDir
-from logstore.scan import METADATA_LIMIT
+from logstore.scan import METADATA_LIMIT, judge_metadata
 from logstore.settings import STALE_DELAY, Settings
 from logstore.staging import Candidate, Staged, list_staged, stage
 from logstore.store import metadata_bytes
@@ -230,10 +230,7 @@ def _check_kept(keeps: KeptCopy | None, partition: TopicPartition, log_dirs: Map
     place = f"{keeps.log_dir}/{keeps.path}"
     if inode != keeps.inode:
         raise ChangedSinceError(f"the copy that stays, {place}, is another directory by now")
-    try:
-        topic_id = None if data is None else partition_metadata.parse(data).topic_id
-    except LayoutError:
-        topic_id = None
+    topic_id = judge_metadata(data).topic_id
     if keeps.topic_id != (None if topic_id is None else str(topic_id)):
         raise ChangedSinceError(f"the copy that stays, {place}, holds topic ID {topic_id or 'none'} by now")
     check_home(log_dir, keeps.path, partition, topic_id)

@@ -7,14 +7,9 @@ from logstore.parallel import lazy_exports
 if TYPE_CHECKING:
     from logstore.scan.duplicates import LEADER_EPOCH_LIMIT, last_leader_epoch
     from logstore.scan.listing import KNOWN_FILES, Folder, Listing, NameRule, list_log_dir
+    from logstore.scan.metadata_file import METADATA_LIMIT, judge_metadata, read_metadata_file, read_topic_id
     from logstore.scan.observation import Observation
-    from logstore.scan.replica import (
-        METADATA_LIMIT,
-        ScanOptions,
-        read_topic_id,
-        replica_created_ms,
-        scan_directories,
-    )
+    from logstore.scan.replica import ScanOptions, replica_created_ms, scan_directories
     from logstore.scan.scanner import scan, scan_all
     from logstore.scan.startup_view import (
         METADATA_LOG,
@@ -29,8 +24,9 @@ else:
         {
             "duplicates": ("LEADER_EPOCH_LIMIT", "last_leader_epoch"),
             "listing": ("Folder", "KNOWN_FILES", "Listing", "NameRule", "list_log_dir"),
+            "metadata_file": ("METADATA_LIMIT", "judge_metadata", "read_metadata_file", "read_topic_id"),
             "observation": ("Observation",),
-            "replica": ("METADATA_LIMIT", "ScanOptions", "read_topic_id", "replica_created_ms", "scan_directories"),
+            "replica": ("ScanOptions", "replica_created_ms", "scan_directories"),
             "scanner": ("scan", "scan_all"),
             "startup_view": (
                 "DirectorySeen",
@@ -55,9 +51,11 @@ __all__ = [
     "Observation",
     "ScanOptions",
     "damaged_checkpoints",
+    "judge_metadata",
     "last_leader_epoch",
     "list_log_dir",
     "look_into_directories",
+    "read_metadata_file",
     "read_topic_id",
     "replica_created_ms",
     "scan",

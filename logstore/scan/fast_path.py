@@ -15,14 +15,13 @@ from layout import partition_metadata
 from layout.segment_name import FileKind, Transient
 from logstore.rows import Columns, Kind, MetadataState
 from logstore.scan.listing import Folder, FolderBatch
+from logstore.scan.metadata_file import VanishedError, read_topic_ids_fast
 from logstore.scan.replica import (
     FILE_TYPE,
     PLAIN_FILE,
     UNKNOWN_WEIGHT,
     ScanOptions,
-    VanishedError,
     Weight,
-    read_topic_ids_fast,
     weigh,
 )
 

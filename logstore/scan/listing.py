@@ -34,6 +34,7 @@ from layout.topic import NAMESPACE_SEPARATOR
 from logstore.fs import TEMPORARY, kind_of_file, refusal
 from logstore.log_dir import LOCK_FILE
 from logstore.rows import Kind, MetadataState, Row, plain_row
+from logstore.tunables import ENTRIES_AT_ONCE
 
 _REPLACED_BY_RENAME = frozenset({meta_properties.FILE_NAME, "bootstrap.checkpoint", *checkpoint.OFFSET_CHECKPOINTS})
 """Files that are written under their name and ``.tmp``, then renamed (FACTS §2)."""
@@ -48,8 +49,6 @@ _LEFTOVERS = frozenset(f"{name}.tmp" for name in _REPLACED_BY_RENAME | {"_rlmm_c
 
 _DEEPEST_TIER = 64
 """Levels of tiers that are followed; a path has space for hardly more."""
-
-_ENTRIES_AT_ONCE = 8192
 
 
 class NameRule(StrEnum):
@@ -115,7 +114,7 @@ def list_log_dir(log_dir: str, scheme: Scheme | None) -> Listing:
         OSError: the log dir itself cannot be listed.
     """
     listing = Listing()
-    for _ in list_in_batches(log_dir, scheme, listing, _ENTRIES_AT_ONCE):
+    for _ in list_in_batches(log_dir, scheme, listing, ENTRIES_AT_ONCE):
         pass
     return listing
 
@@ -202,7 +201,7 @@ def _fill(folder: Folder, listing: Listing, most: int) -> Iterator[int]:
 def _list_below(folder: Folder, listing: Listing) -> bool:
     """List a folder below or beside the log dir; return whether that worked. A failure gives a row."""
     try:
-        for _ in _fill(folder, listing, _ENTRIES_AT_ONCE):
+        for _ in _fill(folder, listing, ENTRIES_AT_ONCE):
             pass
     except FileNotFoundError:
         return False

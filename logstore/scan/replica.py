@@ -3,30 +3,25 @@
 Nearly all directories are live replicas as a broker writes them, which ``fast_path`` scans many at a time; the others
 come here. A live broker renames and deletes meanwhile, so a directory that is gone gives no row, and the caller counts
 the rows.
-
-The replicas of one topic have the same 43 bytes in ``partition.metadata``, so a dictionary from the whole content to
-the topic ID answers nearly always, after three system calls. Another form, damage, a FIFO, a link or a file that is
-too large take the slow path, through ``read_small_file`` and ``layout``, and give a state and a sentence.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from layout import partition_metadata
 from layout.directory_name import DirectoryKind, DirectoryName, split_live
 from layout.errors import DamagedFileError
-from layout.ids import TopicId
 from layout.ours import STAGED_RECORD, STAGED_RECORD_LIMIT, StagedRecord, parse_record
-from layout.partition_metadata import EmptyFileError, PartitionMetadata, ZeroTopicIdError
 from layout.segment_name import FileKind, Transient
 from logstore.errors import UnreadableFileError
-from logstore.fs import FIRST_READ, READ_FLAGS, read_small_file, refusal
+from logstore.fs import read_small_file, refusal
 from logstore.rows import MetadataState, Row
 from logstore.scan.listing import Folder, NameRule
+from logstore.scan.metadata_file import TopicIdFound, VanishedError, check_against_name, read_topic_id, unreadable
 
 Weight: TypeAlias = tuple[int | None, int | None, int | None, int | None, int | None, int | None]
 """Bytes, bytes on disk, files, leftovers, segments, newest mtime in ms: the columns of these names."""
@@ -84,6 +79,9 @@ def _live_row(options: ScanOptions, folder: Folder, name: str, inode: int, topic
     return folder.prefix + name, _LIVE, topic, partition, *found[:3], *weight, inode, None, offset
 
 
+_DAMAGED = frozenset(state.value for state in (MetadataState.EMPTY, MetadataState.MALFORMED, MetadataState.ZERO_ID))
+
+
 def _other_row(options: ScanOptions, folder: Folder, name: str, inode: int) -> Row:
     """Make a row for any other directory."""
     read = folder.parse(name)
@@ -98,6 +96,10 @@ def _other_row(options: ScanOptions, folder: Folder, name: str, inode: int) -> R
         found = check_against_name(found, read.topic_id)
         if kind is DirectoryKind.STAGED:
             record, problem = _staged_record(path, read)
+            if record is not None and found[1] in _DAMAGED:
+                # No broker reads it where it lies, and the record says what it is: the damage is why it was staged.
+                problem = "its partition.metadata is damaged, as it was when it was staged"
+                found = check_against_name((None, MetadataState.MISSING.value, None, None), read.topic_id)
             found = (*found[:2], found[2] or problem, None if record is None else record.topic)
         elif kind is DirectoryKind.STRAY:
             record, _ = _staged_record(path, read)
@@ -168,137 +170,3 @@ def _staged_record(path: str, read: DirectoryName) -> tuple[StagedRecord | None,
     if record.partition != read.partition or read.topic_id not in (None, record.topic_id):
         return None, f"{file} is the record of {record.topic}-{record.partition}, not of this, so no purge takes this"
     return record, None
-
-
-METADATA_LIMIT = 1 << 16
-"""Largest ``partition.metadata`` in bytes. A broker writes 43, and reads no more than two lines."""
-
-TopicIdFound: TypeAlias = tuple[str | None, str | None, str | None, str | None]
-"""Topic ID, state, problem: the columns of these names; and the topic that the file names, in the few forms that do."""
-
-_FILE = partition_metadata.FILE_NAME
-_BELOW = "/" + _FILE
-_OK, _MISSING, _UNREADABLE = (
-    state.value for state in (MetadataState.OK, MetadataState.MISSING, MetadataState.UNREADABLE)
-)
-
-
-class VanishedError(Exception):
-    """A directory vanished after the listing of its log dir: a live broker renames and deletes."""
-
-
-def read_topic_id(path: str, topic: str | None, partition: int | None, known: dict[bytes, str]) -> TopicIdFound:
-    """Read ``partition.metadata`` of the directory at ``path``.
-
-    Args:
-        path: of the directory.
-        topic: full topic name of the directory, to compare with the file; None: the directory's name leaves it open.
-        partition: partition number of the directory; None as for ``topic``.
-        known: content → topic ID text; new contents are added, only from files as a broker writes them.
-
-    Raises:
-        VanishedError: the directory is gone.
-    """
-    try:
-        descriptor = os.open(path + _BELOW, READ_FLAGS)
-        try:
-            data = os.read(descriptor, FIRST_READ)
-        finally:
-            os.close(descriptor)
-    except OSError:
-        return _read_slowly(path, topic, partition)
-    text = known.get(data) or _learn(data, known)
-    return _read_slowly(path, topic, partition) if text is None else (text, _OK, None, None)
-
-
-def read_topic_ids_fast(
-    folder: str, names: Iterable[str], known: dict[bytes, str], statuses: list[os.stat_result] | None = None
-) -> list[str] | None:
-    """Read ``partition.metadata`` of several directories, if all of the files are as a broker writes them.
-
-    Args:
-        folder: path of their folder, ending in ``/``.
-        names: of the directories.
-        known: as for :func:`read_topic_id`.
-        statuses: gets the status of each file. That costs half as much for an open file as by a path.
-
-    Returns:
-        The topic ID texts; None: one file has another form, so call :func:`read_topic_id` for each.
-    """
-    topic_ids: list[str] = []
-    try:
-        for name in names:
-            descriptor = os.open(folder + name + _BELOW, READ_FLAGS)
-            try:
-                data = os.read(descriptor, FIRST_READ)
-                if statuses is not None:
-                    statuses.append(os.fstat(descriptor))
-            finally:
-                os.close(descriptor)
-            text = known.get(data) or _learn(data, known)
-            if text is None:
-                return None
-            topic_ids.append(text)
-    except OSError:
-        return None
-    return topic_ids
-
-
-def _learn(data: bytes, known: dict[bytes, str]) -> str | None:
-    """Add a new content to the dictionary, if it is as a broker writes it."""
-    raw = partition_metadata.fast_topic_id(data)
-    if raw is None:
-        return None
-    text = known[data] = str(TopicId(raw))
-    return text
-
-
-def unreadable(obstacle: str) -> TopicIdFound:
-    """Give the topic ID columns of a directory that cannot be read, for a reason in a clause."""
-    return None, _UNREADABLE, f"{obstacle}; a broker takes the log dir offline", None
-
-
-def check_against_name(found: TopicIdFound, of_name: TopicId | None) -> TopicIdFound:
-    """Compare the topic ID in a directory's name with the one in its file, if both have one."""
-    topic_id, state, problem, topic = found
-    if of_name is None or of_name.is_zero:
-        return found
-    if topic_id is not None and topic_id != str(of_name):
-        contradiction = f"{_FILE} holds topic ID {topic_id}, and the directory's name {of_name}"
-        return topic_id, MetadataState.CONTRADICTS.value, contradiction, topic
-    return str(of_name), state, problem, topic
-
-
-def _read_slowly(path: str, topic: str | None, partition: int | None) -> TopicIdFound:
-    """Read the file with all checks, and describe its damage."""
-    try:
-        data = read_small_file(path + _BELOW, METADATA_LIMIT)
-        if data is None:
-            if not os.path.lexists(path):
-                raise VanishedError
-            return None, _MISSING, None, None
-        found = partition_metadata.parse(data)
-    except UnreadableFileError as error:
-        return unreadable(f"{_FILE} {error}")
-    except DamagedFileError as error:
-        return None, _damage(error).value, f"{error}; {error.effect}", None
-    contradiction = _contradiction(found, topic, partition)
-    if contradiction is None:
-        return str(found.topic_id), _OK, None, found.topic
-    problem = f"{_FILE} contradicts its directory: {contradiction}"
-    return str(found.topic_id), MetadataState.CONTRADICTS.value, problem, None
-
-
-def _damage(error: DamagedFileError) -> MetadataState:
-    if isinstance(error, EmptyFileError):
-        return MetadataState.EMPTY
-    return MetadataState.ZERO_ID if isinstance(error, ZeroTopicIdError) else MetadataState.MALFORMED
-
-
-def _contradiction(found: PartitionMetadata, topic: str | None, partition: int | None) -> str | None:
-    """Compare the file with its directory, as far as the directory's name gives topic and partition."""
-    topic = found.topic if topic is None else topic
-    partition = found.partition if partition is None else partition
-    if topic is None or partition is None:
-        return None
-    return partition_metadata.contradiction(found, topic, partition)

@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from layout import clean_shutdown
 from layout.meta_properties import MetaProperties
+from logstore.arguments import check_path, check_paths
+from logstore.errors import InvalidArgumentError
 from logstore.fs import kind_of_file, refusal
 from logstore.log_dir import (
     ExpectedIdentity,
@@ -33,10 +35,8 @@ from logstore.rows import Kind, LogDirFacts, MetadataState, plain_row
 from logstore.scan.duplicates import ReplicaSet, with_leader_epochs
 from logstore.scan.observation import Observation
 from logstore.scan.replica import ScanOptions
-from logstore.scan.walk import PAYS_TO_FORK, WalkResult, walk_log_dir
-
-_BATCH = 64
-"""Small log dirs whose rows are in memory together, unless one broker has more."""
+from logstore.scan.walk import WalkResult, walk_log_dir
+from logstore.tunables import LOG_DIR_ROWS_AT_ONCE, PROCESSES_PAY_FROM
 
 
 def scan(
@@ -50,7 +50,11 @@ def scan(
             third of the time.
         jobs: processes that scan, beside this one; 0: only this one; None: as many as pay.
         expected: the identity it should have; a log dir with another one is absent.
+
+    Raises:
+        InvalidArgumentError: what was given is no path.
     """
+    check_path("log_dir", log_dir, InvalidArgumentError)
     return _scan(log_dir, sizes, jobs, expected)[0]
 
 
@@ -71,13 +75,15 @@ def _scan(
         except OSError as error:
             found = IdentityFound(found.identity, MetadataState.UNREADABLE, f"the log dir {refusal(error)}")
     first = plain_row(".", Kind.LOG_DIR, metadata_state=found.state, problem=found.problem, inode=inode)
-    # A log dir that could not be listed may hold any replica, so no checkpoint entry is an orphan.
-    orphans = () if found.state is MetadataState.UNREADABLE else checkpoints.orphans(seen.replicas)
+    # A log dir that could not be listed may hold any replica, so no checkpoint entry is an orphan; and what hides the
+    # directory hides its files, of which nothing is known.
+    is_listed = found.state is not MetadataState.UNREADABLE
+    of_checkpoints = [*checkpoints.damaged, *checkpoints.orphans(seen.replicas)] if is_listed else []
     # Imported here, because Arrow takes long: where workers scan, it is imported by now.
     from logstore.rows import to_batch, to_table
 
     table = to_table(
-        [to_batch([first, *seen.rows, *checkpoints.damaged, *orphans]), *seen.batches],
+        [to_batch([first, *seen.rows, *of_checkpoints]), *seen.batches],
         _facts(path, started_ms, found.identity),
     )
     lock = find_lock_holder(path, search=False)
@@ -90,7 +96,11 @@ def scan_all(log_dirs: Sequence[str], *, sizes: bool = True, jobs: int | None = 
     Replicas that are live in two directories of one (cluster, node) get their ``leader_epoch``. With two jobs or more,
     many small log dirs are spread over processes, each scanned by one. Large log dirs are in memory one broker at a
     time.
+
+    Raises:
+        InvalidArgumentError: what was given are no paths.
     """
+    check_paths("log_dirs", log_dirs, InvalidArgumentError)
     for batch in _batches(_by_broker(log_dirs)):
         seen = iter(_scan_each([log_dir for broker in batch for log_dir in broker], sizes, jobs))
         for broker in batch:
@@ -111,8 +121,8 @@ def _batches(brokers: Iterable[list[str]]) -> Iterator[list[list[str]]]:
     """Group brokers to scan together: many small ones, or one with a large log dir."""
     batch: list[list[str]] = []
     for broker in brokers:
-        large = any(_links(log_dir) >= PAYS_TO_FORK for log_dir in broker)
-        if batch and (large or sum(map(len, batch)) >= _BATCH):
+        large = any(_links(log_dir) >= PROCESSES_PAY_FROM for log_dir in broker)
+        if batch and (large or sum(map(len, batch)) >= LOG_DIR_ROWS_AT_ONCE):
             yield batch
             batch = []
         batch.append(broker)
@@ -125,7 +135,7 @@ def _batches(brokers: Iterable[list[str]]) -> Iterator[list[list[str]]]:
 
 def _scan_each(log_dirs: Sequence[str], sizes: bool, jobs: int | None) -> list[tuple[Observation, ReplicaSet]]:
     """Scan log dirs: many small ones each by one process, other ones one after the other by all processes."""
-    many = jobs is not None or sum(map(_links, log_dirs)) >= PAYS_TO_FORK
+    many = jobs is not None or sum(map(_links, log_dirs)) >= PROCESSES_PAY_FROM
     processes = processors() if jobs is None else jobs
     # With a single process that scans whole log dirs, this one would only wait.
     if not many or processes < 2 or len(log_dirs) < 2 * processes:
@@ -147,7 +157,7 @@ def _links(log_dir: str) -> int:
         links = os.stat(log_dir).st_nlink
     except (OSError, ValueError):
         return 0
-    return links if links > 1 else PAYS_TO_FORK
+    return links if links > 1 else PROCESSES_PAY_FROM
 
 
 def _find(path: str) -> tuple[int | None, IdentityFound | None]:

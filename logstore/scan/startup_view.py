@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 from layout import checkpoint, json_text, partition_metadata, quorum_state, segment_name
 from layout.directory_name import DirectoryKind, parse
 from layout.errors import BrokerEffect, DamagedFileError, InvalidNameError
-from layout.partition_metadata import EmptyFileError, ZeroTopicIdError
 from layout.segment_name import FileKind, Transient
 from logstore.errors import UnreadableFileError
 from logstore.fs import read_small_file, refusal
 from logstore.log_dir import CHECKPOINT_LIMIT
 from logstore.parallel import AdaptiveThreadPool, map_chunks
-from logstore.rows import MetadataState, utf8
+from logstore.rows import utf8
 from logstore.scan.duplicates import LEADER_EPOCH_LIMIT
-from logstore.scan.replica import METADATA_LIMIT
+from logstore.scan.metadata_file import MetadataFile, read_metadata_file
+from logstore.tunables import DIRECTORIES_PER_PIECE, WAITS_PAY_THREADS_FROM
 
 METADATA_LOG = "__cluster_metadata-0"
 """KRaft's own log, a directory of one log dir."""
@@ -33,7 +33,6 @@ KEPT = 20
 """Names kept of each sort; there may be as many as files."""
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_PIECE, _FEWEST_WAITS = 64, 8
 _QUORUM_STATE_LIMIT = 1 << 20
 _USUAL_ENDS = (FileKind.LOG.value, FileKind.OFFSET_INDEX.value, FileKind.TIME_INDEX.value)
 _READ_HERE = (checkpoint.LEADER_EPOCH_CHECKPOINT, partition_metadata.FILE_NAME, quorum_state.FILE_NAME)
@@ -49,18 +48,6 @@ class FileDamage:
     problem: str
     """One clause without a full stop."""
     effect: BrokerEffect
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataFile:
-    """``partition.metadata`` of one directory, as a broker sees it."""
-
-    state: MetadataState = MetadataState.OK
-    effect: BrokerEffect = BrokerEffect.NONE
-    """Effect of the bytes on releases from 3.7; also set where only this program can read the form of the file."""
-    version: int = 0
-    topic_id: str | None = None
-    problem: str | None = None
 
 
 @dataclass(slots=True)
@@ -117,7 +104,7 @@ def look_into_directories(log_dir: str) -> list[DirectorySeen]:
         return [each for each in seen if each is not None]
 
     with AdaptiveThreadPool(look_into_piece) as pool:
-        return map_chunks(pool, names, _PIECE, _FEWEST_WAITS)
+        return map_chunks(pool, names, DIRECTORIES_PER_PIECE, WAITS_PAY_THREADS_FROM)
 
 
 def damaged_checkpoints(log_dir: str) -> list[FileDamage]:
@@ -150,7 +137,7 @@ def _look_into(log_dir: str, name: str, is_link: bool) -> DirectorySeen | None:
             for entry in entries:
                 _take_entry(seen, descriptor, entry)
         if partition_metadata.FILE_NAME not in seen.links:
-            seen.metadata = read_metadata_file(descriptor)
+            seen.metadata = read_metadata_file(directory=descriptor)
         _read_leader_epochs(seen, descriptor)
         if name == METADATA_LOG:
             _read_quorum_state(seen, descriptor)
@@ -226,30 +213,6 @@ def _take_snapshot(seen: DirectorySeen, name: str) -> None:
 def _keep_name(names: list[str], name: str) -> None:
     if len(names) < KEPT or name in _READ_HERE:
         names.append(utf8(name))
-
-
-def read_metadata_file(directory: int) -> MetadataFile:
-    """Read ``partition.metadata`` of an open directory. Never raises: the answer holds the problem.
-
-    Args:
-        directory: its descriptor.
-    """
-    try:
-        data = read_small_file(partition_metadata.FILE_NAME, METADATA_LIMIT, directory)
-        if data is None:
-            return MetadataFile(MetadataState.MISSING)
-        found = partition_metadata.parse(data)
-    except UnreadableFileError as error:
-        return MetadataFile(MetadataState.UNREADABLE, BrokerEffect.LOG_DIR_OFFLINE, problem=str(error))
-    except DamagedFileError as error:
-        state = MetadataState.MALFORMED
-        if isinstance(error, EmptyFileError):
-            state = MetadataState.EMPTY
-        elif isinstance(error, ZeroTopicIdError):
-            state = MetadataState.ZERO_ID
-        return MetadataFile(state, error.effect, problem=error.problem)
-    problem = None if found.effect is BrokerEffect.NONE else f"it is in the {found.form} form, which no broker reads"
-    return MetadataFile(MetadataState.OK, found.effect, found.version, str(found.topic_id), problem)
 
 
 def _read_leader_epochs(seen: DirectorySeen, descriptor: int) -> None:

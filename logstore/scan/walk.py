@@ -21,22 +21,15 @@ from logstore.scan.duplicates import ReplicaSet
 from logstore.scan.fast_path import FastPathResult, fast_path_columns, scan_fast
 from logstore.scan.listing import Folder, FolderBatch, Listing, NameRule, batches_of, list_in_batches, list_log_dir
 from logstore.scan.replica import ScanOptions, scan_directories
+from logstore.tunables import (
+    DIRECTORIES_PER_PIECE,
+    DIRECTORIES_PER_UNIT,
+    PROCESSES_PAY_FROM,
+    WAITS_PAY_THREADS_FROM,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-PAYS_TO_FORK = 8192
-"""Number of directories below which a second process costs more than it saves."""
-
-_UNIT = 2048
-"""Directories of one unit of work for a process."""
-
-_PIECE = 64
-"""Directories of one piece for a thread; the fast path takes a whole piece or nothing."""
-
-_FEWEST_WAITS = 8
-"""Threads pay from this number of waits for the disk in one piece: with warm caches there are none, with cold ones
-hundreds."""
 
 
 class WalkResult(NamedTuple):
@@ -72,10 +65,12 @@ def walk_log_dir(log_dir: str, scheme: Scheme | None, options: ScanOptions, jobs
     """
     listing, replicas = Listing(), ReplicaSet()
     with nullcontext() if jobs == 0 else paused_gc():
-        batches = _walk_batches(log_dir, list_in_batches(log_dir, scheme, listing, _UNIT), options, jobs, replicas)
+        batches = _walk_batches(
+            log_dir, list_in_batches(log_dir, scheme, listing, DIRECTORIES_PER_UNIT), options, jobs, replicas
+        )
     if sum(batch.num_rows for batch in batches) < sum(len(folder.names) for folder in listing.places):
         again = list_log_dir(log_dir, scheme)
-        new = batches_of(_new_folders(listing, again), _UNIT)
+        new = batches_of(_new_folders(listing, again), DIRECTORIES_PER_UNIT)
         batches += _walk_batches(log_dir, new, options, 0, replicas)
         listing = again
     replicas.add(by_column(listing.rows))  # a broker follows a link that has a replica's name
@@ -111,7 +106,7 @@ def _walk_batches(
             lambda piece: _scan_piece(options, *piece)
         ) as pool:
             for number, task in tasks:
-                yield number, pool.map(_pieces(task, entered), _FEWEST_WAITS)
+                yield number, pool.map(_pieces(task, entered), WAITS_PAY_THREADS_FROM)
 
     def batch(number: int, results: Sequence[_PieceResult]) -> pa.RecordBatch:
         # Imported here, while the workers scan, because Arrow takes as long as a scan of twenty thousand directories.
@@ -121,7 +116,7 @@ def _walk_batches(
         replicas.add(columns)
         return columns_to_batch(columns)
 
-    fewest = PAYS_TO_FORK if jobs is None else _UNIT + 1
+    fewest = PROCESSES_PAY_FROM if jobs is None else DIRECTORIES_PER_UNIT + 1
     begun, tasks = _begin(_tasks(batches, listed), fewest)
     jobs = processors() if jobs is None else jobs
     return spread(scan_tasks, tasks, 0 if begun < fewest else jobs, batch, enter)
@@ -153,8 +148,11 @@ def _pieces(task: _Task, entered: bool) -> list[tuple[Folder, bool, list[str], l
     if entered and not prefix.startswith("../"):
         path = prefix
     folder = Folder(prefix, path, NameRule(rule), namespace)
-    starts = range(0, len(names), _PIECE)
-    return [(folder, live, names[start : start + _PIECE], inodes[start : start + _PIECE]) for start in starts]
+    starts = range(0, len(names), DIRECTORIES_PER_PIECE)
+    return [
+        (folder, live, names[start : start + DIRECTORIES_PER_PIECE], inodes[start : start + DIRECTORIES_PER_PIECE])
+        for start in starts
+    ]
 
 
 def _scan_piece(options: ScanOptions, folder: Folder, live: bool, names: list[str], inodes: list[int]) -> _PieceResult:
@@ -170,9 +168,11 @@ def _columns(batch: FolderBatch, results: Sequence[_PieceResult], options: ScanO
     if len(fast) == len(results):
         return fast_path_columns(batch, fast, options.recovery_points)
     pieces: list[Columns] = []
-    for start, (found, columns) in zip(range(0, len(batch.names), _PIECE), results, strict=True):
+    for start, (found, columns) in zip(range(0, len(batch.names), DIRECTORIES_PER_PIECE), results, strict=True):
         if columns is not None:
             pieces.append(columns)
         elif found is not None:
-            pieces.append(fast_path_columns(batch.part(start, start + _PIECE), [found], options.recovery_points))
+            pieces.append(
+                fast_path_columns(batch.part(start, start + DIRECTORIES_PER_PIECE), [found], options.recovery_points)
+            )
     return concat_columns(pieces)

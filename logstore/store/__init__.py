@@ -1,7 +1,7 @@
 """One broker's log dirs as one store: create, find, fence, stage, restore, move, purge and recover replicas."""
 
 from logstore.store.create import metadata_bytes, spread_over_log_dirs
-from logstore.store.index import Entry, Replica, ReplicaIndex, replica_of
+from logstore.store.index import Entry, Replica, ReplicaIndex, entry_of, replica_of
 from logstore.store.open import OpenStore, StoreOptions, recover_all
 from logstore.store.recovery import recover
 from logstore.store.store import LogStore
@@ -13,6 +13,7 @@ __all__ = [
     "Replica",
     "ReplicaIndex",
     "StoreOptions",
+    "entry_of",
     "metadata_bytes",
     "recover",
     "recover_all",

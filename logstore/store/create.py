@@ -14,8 +14,8 @@ Source: KIP516-2, KIP516-11, KIP37-3; DESIGN §5; FACTS §1.2, §2.1.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from layout import partition_metadata
@@ -25,21 +25,8 @@ from layout.ids import TopicId
 from layout.scheme import check_namespace_fits, partition_path
 from layout.topic import Namespace, TopicPartition, named
 from logstore.errors import LogStoreError, NameTakenError, OfflineLogDirError
-from logstore.fs import (
-    TEMPORARY,
-    Directory,
-    barrier,
-    remove_file,
-    remove_tree,
-    rename_exclusively,
-    replace_file,
-    sync_all,
-    write_new_file,
-)
+from logstore.fs import Batch, Directory, remove_tree, rename_exclusively, sync_all
 from logstore.log_dir import LogDir, open_replica_parent
-
-_MOST_SYNCED_ALONE = 4
-"""Up to this many replicas are synced one by one: a barrier also waits for everything else written to the disk."""
 
 
 @dataclass(slots=True)
@@ -148,7 +135,7 @@ class _CreateBatch:
 
     def write_drafts(self, wanted: Mapping[TopicPartition, TopicId | None]) -> None:
         """Steps 1 and 2."""
-        disk, root, few = self.log_dir.disk, self.log_dir.root, len(wanted) <= _MOST_SYNCED_ALONE
+        disk, root, files = self.log_dir.disk, self.log_dir.root, list[tuple[str, bytes]]()
         for partition, topic_id in wanted.items():
             try:
                 draft = self._plan(partition, topic_id)
@@ -161,11 +148,9 @@ class _CreateBatch:
             self.promised.add(draft.path)
             self.found[partition] = draft.path
             if data is not None:
-                with root.child(draft.name) as directory:
-                    write_new_file(disk, directory, partition_metadata.FILE_NAME, data, durable=few)
-        if self.drafts and not few:
-            with closing(self._opened_drafts()) as directories:
-                barrier(disk, root, directories)
+                files.append((f"{draft.name}/{partition_metadata.FILE_NAME}", data))
+        with Batch(disk, root) as batch:
+            batch.create(files)
 
     def rename(self) -> None:
         """Steps 3 and 4."""
@@ -213,11 +198,6 @@ class _CreateBatch:
         draft = delete_name(partition.local_topic, partition.partition, self.log_dir.disk.unique())
         return _ReplicaDraft(partition, topic_id, path, parent, draft)
 
-    def _opened_drafts(self) -> Generator[Directory, None, None]:
-        for draft in self.drafts:
-            with self.log_dir.root.child(draft.name) as directory:
-                yield directory
-
 
 def write_topic_ids(log_dir: LogDir, wanted: Mapping[str, tuple[TopicPartition, TopicId]]) -> None:
     """Durably write the topic IDs of replicas that have none, as the controller assigned them (KIP516-11).
@@ -227,35 +207,20 @@ def write_topic_ids(log_dir: LogDir, wanted: Mapping[str, tuple[TopicPartition, 
 
     Args:
         log_dir: that holds the replicas.
-        wanted: path below the log dir → the partition and its topic ID. All these directories are open meanwhile.
+        wanted: path below the log dir → the partition and its topic ID.
 
     Raises:
         OfflineLogDirError: the disk failed; some replicas may have got their ID.
         ChangeFailedError: the system refuses; no replica has got its ID.
     """
-    disk, name = log_dir.disk, partition_metadata.FILE_NAME
-    temporary = name + TEMPORARY
     who = named([partition for partition, _ in wanted.values()])
-    with log_dir.changing(f"{who} cannot be given a topic ID"), ExitStack() as opened:
-        directories = [opened.enter_context(log_dir.root.below(path)) for path in wanted]
-        if len(wanted) == 1:
-            for directory, (partition, topic_id) in zip(directories, wanted.values(), strict=True):
-                replace_file(disk, directory, name, metadata_bytes(log_dir, partition, topic_id))
-            return
-        try:
-            for directory, (partition, topic_id) in zip(directories, wanted.values(), strict=True):
-                data = metadata_bytes(log_dir, partition, topic_id)
-                write_new_file(disk, directory, temporary, data, durable=False)
-            barrier(disk, log_dir.root, directories)
-        except OSError:
-            for directory in directories:
-                with suppress(OSError):
-                    remove_file(disk, directory, temporary, durable=False)
-            raise
-        # From here on only a failing disk can stop this: a rename within a directory needs no room.
-        for directory in directories:
-            disk.rename(directory.descriptor, temporary, directory.descriptor, name)
-        barrier(disk, log_dir.root, directories)
+    with log_dir.changing(f"{who} cannot be given a topic ID"), Batch(log_dir.disk, log_dir.root) as batch:
+        batch.replace(
+            [
+                (f"{path}/{partition_metadata.FILE_NAME}", metadata_bytes(log_dir, partition, topic_id))
+                for path, (partition, topic_id) in wanted.items()
+            ]
+        )
 
 
 def metadata_bytes(log_dir: LogDir, partition: TopicPartition, topic_id: TopicId) -> bytes:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
+from logstore.arguments import check_argument
+from logstore.errors import InvalidArgumentError
 from logstore.rows import Kind
 
 if TYPE_CHECKING:
@@ -86,7 +88,11 @@ class ReplicaIndex:
 
     def entry_of(self, partition: TopicPartition) -> Entry | None:
         """Find the entry of a partition: the fast path for callers that ask about many."""
-        return self._entries.get((partition.topic, partition.partition))
+        try:
+            return self._entries.get((partition.topic, partition.partition))
+        except (AttributeError, TypeError):  # a look-up has no time for a check before it
+            check_argument("partition", partition, TopicPartition, InvalidArgumentError)
+            raise
 
     def topic_of(self, topic_id: TopicId) -> str | None:
         """Find the topic whose replicas have this ID."""
@@ -100,11 +106,10 @@ class ReplicaIndex:
         """Add a replica, or replace its entry."""
         key = (replica.partition.topic, replica.partition.partition)
         self.drop(replica.partition)
-        topic_id = None if replica.topic_id is None else str(replica.topic_id)
-        self._entries[key] = Entry(replica.log_dir, replica.path, topic_id, replica.metadata_state, replica.inode)
+        entry = self._entries[key] = entry_of(replica)
         self.counts[replica.log_dir] = self.counts.get(replica.log_dir, 0) + 1
-        if self._topics is not None and topic_id is not None:
-            self._topics[topic_id] = replica.partition.topic
+        if self._topics is not None and entry.topic_id is not None:
+            self._topics[entry.topic_id] = replica.partition.topic
 
     def drop(self, partition: TopicPartition) -> None:
         """Remove a replica; nothing happens when the index does not have it."""
@@ -142,3 +147,9 @@ def replica_of(partition: TopicPartition, entry: Entry) -> Replica:
     """Make a replica of its partition and its entry."""
     topic_id = None if entry.topic_id is None else TopicId.parse(entry.topic_id)
     return Replica(partition, topic_id, entry.log_dir, entry.path, entry.state, entry.inode)
+
+
+def entry_of(replica: Replica) -> Entry:
+    """Make the entry of a replica."""
+    topic_id = None if replica.topic_id is None else str(replica.topic_id)
+    return Entry(replica.log_dir, replica.path, topic_id, replica.metadata_state, replica.inode)

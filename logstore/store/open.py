@@ -18,8 +18,15 @@ from typing import Self
 from layout.ids import DirectoryId, TopicId
 from layout.log_dir_set import LogDirSet, startup_problems
 from layout.topic import TopicPartition
+from logstore.arguments import check_argument, check_fields, check_paths
 from logstore.clock import Clock, SystemClock
-from logstore.errors import ChangeRefusedError, KafkaError, OfflineLogDirError, UnknownReplicaError
+from logstore.errors import (
+    ChangeRefusedError,
+    InvalidArgumentError,
+    KafkaError,
+    OfflineLogDirError,
+    UnknownReplicaError,
+)
 from logstore.fs import Disk
 from logstore.journal import finish_intents, make_missing_namespace_dirs
 from logstore.log_dir import LogDir
@@ -32,6 +39,9 @@ from logstore.store.index import Entry, Replica, ReplicaIndex
 from logstore.store.move import recover_moves
 from logstore.store.recovery import recover
 
+_MOST_JOBS = 1024
+"""More processes than any machine has processors for is a typing error."""
+
 
 @dataclass(slots=True)
 class StoreOptions:
@@ -42,11 +52,13 @@ class StoreOptions:
         settings: delays, by topic and namespace.
         disk: carries out the changes.
         fallback_records: folder on another disk for fallback records, which are used when a disk is full; None: there
-        is
-            none.
+            is none.
         jobs: processes that scan a log dir beside this one; 0: this process scans it alone; None: as many as pay.
         placement: where replicas are staged: one placement for all log dirs, or one by the path of each. A log dir
             without one, or that does not allow it, gets a placement by what lies in it.
+
+    Raises:
+        InvalidArgumentError: an option is of another type, or the number of jobs is negative.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -55,6 +67,9 @@ class StoreOptions:
     fallback_records: str | None = None
     jobs: int | None = None
     placement: Placement | Mapping[str, Placement] | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, InvalidArgumentError, {"jobs": (0, _MOST_JOBS)})
 
 
 class OpenStore:
@@ -91,13 +106,16 @@ class OpenStore:
             options: None: the defaults.
 
         Raises:
+            InvalidArgumentError: what was given are no paths, or no options.
             ChangeRefusedError: two paths are one directory, or the log dirs belong to different brokers.
             NotALogDirError: a path is no log dir, or has no identity.
             LogDirInUseError: a broker runs on one of the log dirs.
             OfflineLogDirError: no log dir can be used.
         """
         options = options or StoreOptions()
+        check_argument("options", options, StoreOptions, InvalidArgumentError)
         paths = [log_dirs] if isinstance(log_dirs, str | os.PathLike) else log_dirs
+        check_paths("log_dirs", paths, InvalidArgumentError)
         opened, offline = open_log_dirs([os.fspath(path) for path in paths], options.disk)
         store = cls(opened, offline, options)
         try:

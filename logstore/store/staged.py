@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import NameTakenError
+from logstore.arguments import check_argument
+from logstore.errors import InvalidArgumentError, NameTakenError
 from logstore.parallel import paused_gc
 from logstore.purge import Purger
 from logstore.scan import read_topic_id
@@ -73,10 +74,21 @@ class StagingStore(OpenStore):
             self._stage(self._by_log_dir(reasons, setting, outcome), outcome, on_committed)
         return outcome
 
-    def stage_copies(self, copies: Mapping[Replica, tuple[str, str]], *, setting: str = STALE_DELAY) -> StagingOutcome:
+    def stage_copies(
+        self,
+        copies: Mapping[Replica, tuple[str, str]],
+        *,
+        setting: str = STALE_DELAY,
+        on_committed: OnCommitted | None = None,
+    ) -> StagingOutcome:
         """Stage chosen copies of partitions that are live in several log dirs; raises as :meth:`stage`.
 
         The remaining copy of a partition is its live replica from then on.
+
+        Args:
+            copies: copy → verdict and evidence.
+            setting: as for :meth:`stage`.
+            on_committed: as for :meth:`stage_each`.
         """
         outcome, found = StagingOutcome(), dict[str, list[Candidate]]()
         with self.changing:
@@ -88,7 +100,7 @@ class StagingStore(OpenStore):
                     outcome.refused.append(Refused(candidate, f"{copy.log_dir} is offline, or not of this store"))
                 else:
                     found.setdefault(copy.log_dir, []).append(candidate)
-            self._stage(found, outcome)
+            self._stage(found, outcome, on_committed)
         return outcome
 
     def _stage(
@@ -142,6 +154,7 @@ class StagingStore(OpenStore):
             DamagedRecordError, ChangeRefusedError: the partition cannot be known, or the directory is not what it was.
             OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
         """
+        check_argument("staged", staged, Staged, InvalidArgumentError)
         with self.changing:
             known = partition or staged.partition
             taken = None if known is None else self.find(known)

@@ -17,7 +17,14 @@ from dataclasses import replace
 from layout.errors import LayoutError
 from layout.ids import DirectoryId, TopicId
 from layout.topic import TopicPartition
-from logstore.errors import InconsistentTopicIdError, LogStoreError, NameTakenError, OfflineLogDirError
+from logstore.arguments import check_argument
+from logstore.errors import (
+    InconsistentTopicIdError,
+    InvalidArgumentError,
+    LogStoreError,
+    NameTakenError,
+    OfflineLogDirError,
+)
 from logstore.fs import Progress
 from logstore.log_dir import LogDir
 from logstore.purge import Purged, Purger, PurgeReport, PurgeRules, Throttle, purge, purge_steps
@@ -28,11 +35,9 @@ from logstore.store.create import create_replica, create_replicas, spread_over_l
 from logstore.store.index import Replica
 from logstore.store.move import move_replica
 from logstore.store.staged import StagingStore
+from logstore.tunables import FILES_AT_ONCE
 
 logger = logging.getLogger(__name__)
-
-OPEN_AT_ONCE = 250
-"""Most partition dirs that are open at the same time while their topic IDs are written."""
 
 
 class LogStore(StagingStore):
@@ -50,11 +55,13 @@ class LogStore(StagingStore):
                 rows 37 and 38): when a disk fails, the next one gets the replica.
 
         Raises:
+            InvalidArgumentError: what was given is no partition, or no topic ID.
             NameTakenError: there is a live replica of this partition.
             InvalidNamespaceError, InvalidNameError: the name cannot be used here.
             UnknownReplicaError: no log dir has that directory ID.
             OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
         """
+        _check_topic_id(topic_id)
         with self.changing:
             taken = self.find(partition)
             if taken is not None:
@@ -79,7 +86,13 @@ class LogStore(StagingStore):
 
         Returns:
             For each partition: the replica, or the error that :meth:`create` would have raised.
+
+        Raises:
+            InvalidArgumentError: something else than partitions and topic IDs was given.
         """
+        check_argument("wanted", wanted, Mapping, InvalidArgumentError)
+        for topic_id in wanted.values():
+            _check_topic_id(topic_id)
         found: dict[TopicPartition, Replica | LogStoreError | LayoutError] = {}
         with self.changing:
             left = dict(wanted)
@@ -138,8 +151,8 @@ class LogStore(StagingStore):
                     if replica.topic_id is None:
                         by_log_dir.setdefault(replica.log_dir, []).append(replica)
             for path, replicas in by_log_dir.items():
-                for start in range(0, len(replicas), OPEN_AT_ONCE):
-                    batch = replicas[start : start + OPEN_AT_ONCE]
+                for start in range(0, len(replicas), FILES_AT_ONCE):
+                    batch = replicas[start : start + FILES_AT_ONCE]
                     found |= self._assign_batch(self._log_dirs[path], {each: wanted[each.partition] for each in batch})
         return found
 
@@ -284,3 +297,8 @@ class LogStore(StagingStore):
             else:
                 found[partition] = path
         return found
+
+
+def _check_topic_id(topic_id: TopicId | None) -> None:
+    if topic_id is not None and type(topic_id) is not TopicId:
+        check_argument("topic_id", topic_id, TopicId, InvalidArgumentError)

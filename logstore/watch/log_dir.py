@@ -26,6 +26,7 @@ from logstore.log_dir import ExpectedIdentity, IdentityFound, read_identity, rea
 from logstore.parallel import AdaptiveThreadPool
 from logstore.rows import VARYING, Kind, MetadataState, Row, plain_row
 from logstore.scan import KNOWN_FILES, Folder, Listing, NameRule, ScanOptions, list_log_dir, scan, scan_directories
+from logstore.tunables import DIRECTORIES_PER_PIECE, SWEEP_AT_ONCE, WAITS_PAY_THREADS_FROM
 from logstore.watch.row_cache import (
     LOG_DIR_KEY,
     ReplicasWithDirectory,
@@ -36,11 +37,7 @@ from logstore.watch.row_cache import (
     name_of_key,
 )
 
-SLICE = 512
-"""Directories that a sweep reads at a time: 5 ms when they are cached, and other work waits no longer than that."""
-
-_DIRECTORIES_PER_TASK, _TASKS_THREADS_PAY_FROM = 64, 8
-_BYTES = VARYING.index("bytes")
+_BYTES, _DISK_BYTES = VARYING.index("bytes"), VARYING.index("disk_bytes")
 _ARRIVES_LATER = (MetadataState.MISSING, MetadataState.EMPTY)
 _MOVES_REPLICAS = (Kind.LIVE, Kind.FUTURE)
 
@@ -177,13 +174,17 @@ class WatchedLogDir:
         below = f"{STAGING_DIR}/"
         return below if self._scheme is not None else f"../{os.path.basename(self.path)}.{below}"
 
-    def bytes_of(self, key: str) -> int | None:
-        """Add up the sizes of the files in a directory now; None: it is gone or is no directory."""
+    def sizes_of(self, key: str) -> tuple[int, int] | None:
+        """Add up the lengths of the files in a directory now, and what is allocated for them.
+
+        Returns:
+            Bytes and bytes on disk, as a scan has them; None: it is gone, is no directory, or cannot be read.
+        """
         if self.state.lost or name_of_key(key) != key or key == LOG_DIR_KEY or os.path.islink(f"{self.path}/{key}"):
             return None
         rows = scan_directories(ScanOptions(sizes=True), Folder("", f"{self.path}/"), [(key, 0)])
-        size = rows[0][_BYTES] if rows else None
-        return size if isinstance(size, int) else None
+        sizes = (rows[0][_BYTES], rows[0][_DISK_BYTES]) if rows else (None, None)
+        return (sizes[0], sizes[1]) if isinstance(sizes[0], int) and isinstance(sizes[1], int) else None
 
     def _observe(self) -> LogDirState:
         """Read the present state of the log dir, and compare it with the last one known."""
@@ -219,13 +220,13 @@ class WatchedLogDir:
         ) as pace:
             for place in listing.places:
                 entries = list(zip(place.names, place.inodes, strict=True))
-                for first in range(0, len(entries), SLICE):
-                    slice_ = entries[first : first + SLICE]
+                for first in range(0, len(entries), SWEEP_AT_ONCE):
+                    slice_ = entries[first : first + SWEEP_AT_ONCE]
                     batch = [
-                        (place, slice_[start : start + _DIRECTORIES_PER_TASK])
-                        for start in range(0, len(slice_), _DIRECTORIES_PER_TASK)
+                        (place, slice_[start : start + DIRECTORIES_PER_PIECE])
+                        for start in range(0, len(slice_), DIRECTORIES_PER_PIECE)
                     ]
-                    rows = [row for piece in pace.map(batch, _TASKS_THREADS_PAY_FROM) for row in piece]
+                    rows = [row for piece in pace.map(batch, WAITS_PAY_THREADS_FROM) for row in piece]
                     listed.update(str(row[0]) for row in rows)
                     yield self._accept(rows, defer)
         self.wants_checkpoints = False

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from logstore.arguments import check_argument, check_fields, check_paths
+from logstore.errors import InvalidArgumentError
 from logstore.rows import Kind, MetadataState
 from logstore.watch.events import WatchEvents
 from logstore.watch.log_dir import WatchedLogDir
@@ -34,9 +36,17 @@ _MOST_UNFINISHED = 1000
 """Up to this many directories without a topic ID are taken for unfinished when a watch starts."""
 
 
+_LONGEST_S = 100 * 366 * 86_400.0
+"""A hundred years; a longer time is a typing error."""
+
+
 @dataclass(frozen=True, slots=True)
 class WatchTimes:
-    """The intervals and delays of a watch, in seconds."""
+    """The intervals and delays of a watch, in seconds.
+
+    Raises:
+        InvalidArgumentError: one is no number, is negative, or is a share of more than 1.
+    """
 
     interval: float = 300.0
     """Between sweeps. A sweep over 100,000 cached directories takes about 1 s of processor time."""
@@ -51,6 +61,11 @@ class WatchTimes:
     plain files and regular sweeps have the same share each: work that took long is not begun again soon."""
     sweep_share: float = 0.2
     """The same for sweeps on demand, for example after lost events; the sweep of a log dir that is back never waits."""
+
+    def __post_init__(self) -> None:
+        seconds, share = (0.0, _LONGEST_S), (0.0, 1.0)
+        limits = dict.fromkeys(("interval", "gather", "check", "again"), seconds)
+        check_fields(self, InvalidArgumentError, {**limits, "share": share, "sweep_share": share})
 
 
 class Watch:
@@ -83,8 +98,14 @@ class Watch:
             log_dirs: paths; a log dir that is not there yet is lost until it comes.
             times: intervals and delays.
             clock: seconds that only go forward, from any beginning.
+
+        Raises:
+            InvalidArgumentError: what was given are no paths.
         """
-        disks = map(WatchedLogDir, log_dirs)
+        paths = log_dirs if isinstance(log_dirs, str | bytes) else tuple(log_dirs)
+        check_paths("log_dirs", paths, InvalidArgumentError)
+        check_argument("times", times, WatchTimes, InvalidArgumentError)
+        disks = map(WatchedLogDir, paths)
         self.log_dirs: Mapping[str, WatchedLogDir] = {disk.path: disk for disk in disks}
         self._times, self._clock = times, clock
         self._events = WatchEvents()

@@ -18,7 +18,7 @@ _LAST_OK = max(number for number, case in enumerate(CASES) if case.verdict is Ve
 
 
 class Dialect(Protocol):
-    """Four constructors of an engine's expressions, which must support ``==``, ``>``, ``&`` and ``|``."""
+    """Four constructors of an engine's expressions, which must support ``==``, ``>``, ``-``, ``&`` and ``|``."""
 
     def column(self, name: str) -> Any:
         """Make the value of a column."""

@@ -32,8 +32,8 @@ from reconciler.audit.fleet import (
     to_findings,
 )
 from reconciler.desired import DesiredState, MetadataIdentity, SavedTable
-from reconciler.text import count
-from reconciler.verdicts import BENIGN, URGENCY, Verdict
+from reconciler.text import count, listed
+from reconciler.verdicts import BENIGN, CASES, URGENCY, Doubt, Verdict
 
 
 class Accepted(StrEnum):
@@ -159,13 +159,21 @@ class AuditResult:
 RunQuery = Callable[[str], list[dict[str, Any]]]
 """Runs SQL and returns all its rows, by column name."""
 
-_TOTALS = """
+_MAY_BE_NEWER = tuple(
+    verdict.value
+    for verdict in Verdict
+    if {case.doubt for case in CASES if case.verdict is verdict} == {Doubt.CHANGED_SINCE_METADATA}
+)
+"""Verdicts that are in doubt wherever what lies on the disk is newer than the metadata."""
+
+_TOTALS = f"""
     SELECT verdict, count(*) AS rows_found, coalesce(sum(bytes), 0) AS bytes_found,
            coalesce(sum(disk_bytes), 0) AS disk_bytes_found,
            coalesce(sum(CASE WHEN kind <> 'internal' THEN bytes END), 0) AS bytes_counted,
            coalesce(sum(CASE WHEN kind <> 'internal' THEN disk_bytes END), 0) AS disk_bytes_counted,
            count(CASE WHEN on_disk AND kind NOT IN ('log_dir', 'internal') THEN 1 END) AS observed_found,
-           count(doubt) AS doubts_found
+           count(doubt) AS doubts_found,
+           count(CASE WHEN on_disk AND verdict IN {_MAY_BE_NEWER} AND modified_ms IS NULL THEN 1 END) AS undated_found
     FROM found GROUP BY verdict
 """
 
@@ -244,7 +252,7 @@ def conclude(
             *far_inventories(states, log_dirs, now_ms, gap_ms),
         ),
         findings_path=findings_path,
-        notes=(*_notes(query, states, brokers), *_disk_notes(disks, log_dirs)),
+        notes=(*_notes(query, states, brokers), *_disk_notes(disks, log_dirs), *_unknown_doubts(found, states)),
     )
 
 
@@ -343,6 +351,23 @@ def _holders(query: RunQuery, replicas: pa.Table | SavedTable) -> set[int]:
         found = query(f"SELECT DISTINCT node_id FROM {parquet_files(replicas.path)}")
         return {row["node_id"] for row in found}
     return set(replicas.column("node_id").unique().to_pylist())
+
+
+def _unknown_doubts(found: Sequence[Mapping[str, Any]], states: Mapping[str, DesiredState]) -> Iterator[str]:
+    """Yield a note where findings may be in doubt, and a time that would say so is not known."""
+    condemned = sum(int(row["rows_found"]) for row in found if row["verdict"] in _MAY_BE_NEWER)
+    undated = sum(int(row["undated_found"]) for row in found)
+    timeless = [state.identity.location for state in states.values() if state.identity.as_of_ms is None]
+    if condemned and timeless:
+        yield (
+            f"{listed(timeless)} does not say as of when it speaks, so it is not known whether what it condemns is "
+            "newer than it, and in doubt"
+        )
+    if undated and len(timeless) < len(states):
+        yield (
+            f"it is not known of {count(undated, 'finding')} when the files were last written to, and so not whether "
+            "they are newer than the metadata, and in doubt: an audit with sizes reads the times"
+        )
 
 
 def _have(number: int) -> str:

@@ -47,7 +47,8 @@ we differ on purpose; the numbers are rows of FACTS §10.4::
 """
 
 from reconciler.broker.broker import Broker
-from reconciler.broker.dry_run import Effect, EffectKind, StoreSnapshot, dry_run_request, effects
+from reconciler.broker.dry_run import dry_run_request
+from reconciler.broker.effects import Effect, EffectKind
 from reconciler.broker.gates import HandSentRequest, shut_gates
 from reconciler.broker.judgement import LOOKS_UNWANTED, Judged, LiveReplicas, PartitionKey, judge
 from reconciler.broker.memory import KnownEpochs
@@ -71,9 +72,7 @@ __all__ = [
     "LiveReplicas",
     "PartitionKey",
     "RequestJournal",
-    "StoreSnapshot",
     "dry_run_request",
-    "effects",
     "judge",
     "last_carried_out",
     "older_partitions",

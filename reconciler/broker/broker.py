@@ -12,12 +12,15 @@ from typing import overload
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore import KafkaError
+from logstore import KafkaError, check_argument
 from logstore.parallel import paused_gc
 from logstore.store import LogStore
-from reconciler.broker.leader_and_isr import handle_leader_and_isr
+from reconciler.broker.carry_out import carry_out
+from reconciler.broker.decision import Decision, Outcome, answers_by_topic, remember
+from reconciler.broker.effects import Effect, in_order
+from reconciler.broker.leader_and_isr import decide_leader_and_isr
 from reconciler.broker.memory import BrokerMemory, KnownEpochs
-from reconciler.broker.stop_replica import handle_stop_replica
+from reconciler.broker.stop_replica import decide_stop_replica
 from reconciler.errors import InvalidRequestError, UsageError
 from reconciler.protocol import (
     ControlRequest,
@@ -53,8 +56,13 @@ class Broker:
             known: of requests before this one; None: the first request is believed, as in Kafka.
 
         Raises:
-            UsageError: the log dirs belong to another broker, or name none and ``node_id`` is None.
+            UsageError: the log dirs belong to another broker, or name none and ``node_id`` is None; or an argument is
+                of another type.
         """
+        check_argument("store", store, LogStore, UsageError)
+        for name, number in (("node_id", 0 if node_id is None else node_id), ("broker_epoch", broker_epoch)):
+            check_argument(name, number, int, UsageError)
+        check_argument("known", known or KnownEpochs(), KnownEpochs, UsageError)
         named = next((each.identity.node_id for each in store.log_dirs if each.identity.node_id is not None), None)
         own = named if node_id is None else node_id
         if own is None:
@@ -84,22 +92,24 @@ class Broker:
             InvalidRequestError: the request is malformed, or is none; the message has all reasons, and nothing was
                 changed.
         """
+        return self.handle_with_effects(request)[0]
+
+    def handle_with_effects(self, request: ControlRequest) -> tuple[ControlResponse, list[Effect]]:
+        """Do as :meth:`handle`, and return the changes of replicas too, by kind, topic and partition."""
         given: object = request
         if not isinstance(given, LeaderAndIsrRequest | StopReplicaRequest):
             found = f"it is a {type(given).__name__}, and reconciler.protocol reads a request from bytes or JSON"
             raise InvalidRequestError("what was sent to the broker", [found], "LeaderAndIsr or StopReplica request")
         check_request(request, f"the request of controller {request.controller_id}")
         with self._handling, paused_gc():
-            stale = staleness(request, self.broker_epoch, self.controller_epoch)
-            if isinstance(request, StopReplicaRequest):
-                if stale is not None:
-                    return StopReplicaResponse(stale)
-                self.controller_epoch = request.controller_epoch
-                return handle_stop_replica(self.store, request, self._memory)
-            if stale is not None:
-                return error_response(request, stale)
+            decision = decide(
+                self.store, request, self.node_id, self._memory, (self.broker_epoch, self.controller_epoch)
+            )
+            if not isinstance(decision, Decision):
+                return decision, []
             self.controller_epoch = request.controller_epoch
-            return handle_leader_and_isr(self.store, request, self.node_id, self._memory)
+            outcome = carry_out(self.store, decision)
+            return answer_from(decision, outcome, self._memory), in_order(outcome.effects)
 
     def comes_in_order(self, controller_epoch: int, number: int) -> bool:
         """Whether a request comes after all requests passed here before; remembers the request.
@@ -126,6 +136,40 @@ class Broker:
         """Return the last leader epoch received for a partition; None: none received, or the partition is gone."""
         with self._handling:
             return self._memory.epochs.get(partition.topic, {}).get(partition.partition)
+
+
+def decide(
+    store: LogStore,
+    request: ControlRequest,
+    node_id: int,
+    memory: BrokerMemory,
+    epochs: tuple[int, int] | None = None,
+) -> Decision | ControlResponse:
+    """Decide what a request changes and answers; nothing is changed.
+
+    Args:
+        store: of the broker; it is only read.
+        request: checked.
+        node_id: of the broker.
+        memory: of earlier requests.
+        epochs: of the broker's registration, and the greatest controller epoch so far; None: as ``memory`` knows them.
+
+    Returns:
+        The decision; or the answer to a request that is too old as a whole, and changes nothing.
+    """
+    stale = staleness(request, *(epochs or (memory.known.broker_epoch, memory.known.controller_epoch)))
+    if isinstance(request, StopReplicaRequest):
+        return decide_stop_replica(store, request, memory) if stale is None else StopReplicaResponse(stale)
+    if stale is not None:
+        return error_response(request, stale)
+    return decide_leader_and_isr(store, request, node_id, memory)
+
+
+def answer_from(decision: Decision, outcome: Outcome, memory: BrokerMemory) -> ControlResponse:
+    """Make the answer to a request from what was decided and what became of it; updates ``memory``."""
+    topics = answers_by_topic(decision.request, remember(memory, decision, outcome))
+    stops = isinstance(decision.request, StopReplicaRequest)
+    return StopReplicaResponse(KafkaError.NONE, topics) if stops else LeaderAndIsrResponse(KafkaError.NONE, topics)
 
 
 def staleness(request: ControlRequest, broker_epoch: int, controller_epoch: int) -> KafkaError | None:

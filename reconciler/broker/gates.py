@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.broker.dry_run import Effect, EffectKind
+from reconciler.broker.effects import Effect, EffectKind
 from reconciler.broker.judgement import PartitionKey
 from reconciler.plan import (
     INTERNAL_TOPICS,

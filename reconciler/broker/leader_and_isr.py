@@ -1,21 +1,19 @@
-"""Handle a LeaderAndIsr request: stage stale replicas, answer each partition, create missing replicas (DESIGN §4).
+"""Decide a LeaderAndIsr request: which replicas are staged, restored and created, and the answers (DESIGN §4).
 
 Staging comes first, in one step: a replica of a re-created topic must be staged before its successor can be created.
-Then each partition is answered in Kafka's order (FACTS §4.2), and new replicas are created at the end.
+Each partition is answered in Kafka's order (FACTS §4.2), and new replicas are created at the end.
 Source: KIP516-4, -5, -6, -11.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from enum import Enum, auto
 
-from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import STALE_DELAY, KafkaError
-from logstore.staging import Staged
-from logstore.store import Replica, replica_of
-from reconciler.broker import carry_out
+from logstore.store import Entry, LogStore, Replica, entry_of, replica_of
+from reconciler.broker.decision import Decision, NamelessReplica, StaleReplica, WantedReplica
 from reconciler.broker.judgement import (
     LOOKS_UNWANTED,
     Judged,
@@ -26,16 +24,8 @@ from reconciler.broker.judgement import (
     judge,
 )
 from reconciler.broker.memory import BrokerMemory
-from reconciler.broker.replica_store import ReplicaStore
-from reconciler.protocol import (
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    PartitionError,
-    PartitionState,
-    RequestType,
-    TopicErrors,
-    TopicState,
-)
+from reconciler.broker.restorable import candidates, first_restorable
+from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from reconciler.verdicts import Verdict
 
 STAGED_BY = {
@@ -56,63 +46,68 @@ LEFT_ALONE = {
 _UNKNOWN_EPOCH = -1
 
 
-def handle_leader_and_isr(
-    store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, memory: BrokerMemory
-) -> LeaderAndIsrResponse:
-    """Handle a checked request whose epochs are not stale.
+def decide_leader_and_isr(
+    store: LogStore, request: LeaderAndIsrRequest, node_id: int, memory: BrokerMemory
+) -> Decision:
+    """Decide what a request changes and answers. Nothing is changed.
 
     Args:
-        store: of the broker.
-        request: of the controller.
+        store: of the broker; it is only read.
+        request: of the controller, checked; its epochs are not stale.
         node_id: of the broker.
-        memory: of earlier requests; updated.
+        memory: of earlier requests.
     """
-    return _LeaderAndIsrHandling(store, request, node_id, memory).answer()
+    return _LeaderAndIsrDecision(store, request, node_id, memory).decide()
 
 
-class _PendingReplica(NamedTuple):
-    """A partition whose replica is to be created or to get its topic ID; ``place`` is the index of its answer."""
+class _Then(Enum):
+    """What follows for the replica of a partition that is answered with no error."""
 
-    place: int
-    at: TopicPartition
-    topic_id: TopicId | None
-    state: PartitionState
+    NOTHING = auto()
+    REMEMBER = auto()
+    WRITE_TOPIC_ID = auto()
+    MAKE = auto()
 
 
-class _LeaderAndIsrHandling:
-    """One LeaderAndIsr request while it is handled."""
+class _LeaderAndIsrDecision:
+    """The decision about one LeaderAndIsr request, while it is made."""
 
-    def __init__(self, store: ReplicaStore, request: LeaderAndIsrRequest, node_id: int, memory: BrokerMemory) -> None:
-        self.store, self.request, self.node_id = store, request, node_id
-        self.epochs, self.kept_back, self.known = memory.epochs, memory.kept_back, memory.known
-        self.staged: set[PartitionKey] = set()
+    def __init__(self, store: LogStore, request: LeaderAndIsrRequest, node_id: int, memory: BrokerMemory) -> None:
+        self.store, self.request, self.node_id, self.memory = store, request, node_id, memory
+        self.decision = Decision(request, STALE_DELAY)
         self.in_the_way: set[PartitionKey] = set()
-        self.answers: list[int] = []
-        self.new: list[_PendingReplica] = []
-        self.nameless: list[_PendingReplica] = []
-        """Existing replicas that get their topic ID."""
+        self.entries: dict[PartitionKey, Entry] = store.entries()
+        self.duplicates = list(store.duplicates)
 
-    def answer(self) -> LeaderAndIsrResponse:
-        """Judge and stage replicas, then answer each partition."""
-        carry_out.stage_copies(self.store, self._find_stale_copies(), STALE_DELAY)
-        entries = self.store.entries()
-        duplicates = {(each.partition.topic, each.partition.partition) for each in self.store.duplicates}
-        judged = judge(
-            self.request, self.node_id, LiveReplicas(entries, duplicates, self.store.offline, self.store.topic_of)
-        )
-        self.staged = carry_out.stage(self.store, self._find_stale(judged), entries, STALE_DELAY)
-        for topic, partition in self.staged:
-            self.epochs.get(topic, {}).pop(partition, None)
+    def decide(self) -> Decision:
+        """Judge every replica as it will be when the stale copies are staged, then answer each partition."""
+        decision, request = self.decision, self.request
+        decision.copies = self._find_stale_copies()
+        for copy in decision.copies:
+            self._take_out(copy)
+        judged = judge(request, self.node_id, self._present())
+        decision.stale = self._find_stale(judged)
         verdicts = iter(judged.named)
-        for each in self.request.topics:
-            known = self.epochs.setdefault(each.topic, {})
-            for state in each.partitions:
-                self.answers.append(self._partition(each, state, next(verdicts), known))
-        self._write_topic_ids()
-        self._restore_or_create()
-        for name in [name for name, known in self.epochs.items() if not known]:
-            del self.epochs[name]
-        return LeaderAndIsrResponse(KafkaError.NONE, tuple(self._answers_by_topic()))
+        for topic in request.topics:
+            # What is staged has no leader epoch any more.
+            known = self.memory.epochs.get(topic.topic, {})
+            remembered: dict[int, int] = {}
+            for state in topic.partitions:
+                self._partition(topic, state, next(verdicts), known, remembered)
+            if remembered:
+                decision.epochs[topic.topic] = remembered
+        self._find_staged()
+        return decision
+
+    def _present(self) -> LiveReplicas:
+        duplicates = {(each.partition.topic, each.partition.partition) for each in self.duplicates}
+        topic_of = self.store.topic_of
+        if self.decision.copies:
+            topics = {entry.topic_id: topic for (topic, _), entry in self.entries.items()}
+            return LiveReplicas(
+                self.entries, duplicates, self.store.offline, lambda topic_id: topics.get(str(topic_id))
+            )
+        return LiveReplicas(self.entries, duplicates, self.store.offline, topic_of)
 
     def _find_stale_copies(self) -> dict[Replica, tuple[str, str]]:
         """Find the copies under another topic ID than the request's, of partitions that are live in several log dirs.
@@ -120,33 +115,47 @@ class _LeaderAndIsrHandling:
         Such a copy appears when a topic was re-created while a disk was offline. Copies under the same topic ID are
         left alone: a request does not say which of them is the better one.
         """
-        if self.request.type is RequestType.UNSPECIFIED or not self.store.duplicates:
+        if self.request.type is RequestType.UNSPECIFIED or not self.duplicates:
             return {}
         ids = {
             TopicPartition(topic.topic, state.partition): topic.topic_id
             for topic in self.request.topics
             for state in topic.partitions
         }
-        entries = self.store.entries()
         found = dict[Replica, tuple[str, str]]()
-        for second in self.store.duplicates:
+        for second in self.duplicates:
             wanted = ids.get(second.partition)
-            entry = entries.get((second.partition.topic, second.partition.partition))
+            entry = self.entries.get((second.partition.topic, second.partition.partition))
             for copy in (second, None if entry is None else replica_of(second.partition, entry)):
-                if wanted is not None and copy is not None and copy.topic_id not in (None, wanted):
+                if wanted is None or copy is None or copy.topic_id in (None, wanted):
+                    continue
+                if copy.log_dir not in self.store.offline:
                     evidence = f"the disk holds topic ID {copy.topic_id}; it was re-created as {wanted}, here too"
                     found[copy] = (Verdict.STALE_ID.value, evidence)
         return found
 
-    def _find_stale(self, judged: Judgement) -> dict[PartitionKey, tuple[str, str]]:
+    def _take_out(self, copy: Replica) -> None:
+        """Go on as if a copy were staged; a remaining copy becomes the replica of its partition."""
+        if copy in self.duplicates:
+            self.duplicates.remove(copy)
+            return
+        key = (copy.partition.topic, copy.partition.partition)
+        others = [each for each in self.duplicates if each.partition == copy.partition]
+        if others:
+            self.duplicates.remove(others[0])
+            self.entries[key] = entry_of(others[0])
+        else:
+            del self.entries[key]
+
+    def _find_stale(self, judged: Judgement) -> dict[PartitionKey, StaleReplica]:
         """Find the replicas to stage, with verdict and evidence; note the replicas that have another name here."""
-        stale, reasons = dict[PartitionKey, tuple[str, str]](), dict[Judged, tuple[str, str]]()
+        stale, reasons = dict[PartitionKey, StaleReplica](), dict[Judged, tuple[str, str]]()
         of_type = STAGED_BY[self.request.type]
         for key, each in (*self._named(judged), *judged.others):
             if each.verdict in of_type:
                 if each not in reasons:
                     reasons[each] = (each.verdict.value, each.evidence)
-                stale[key] = reasons[each]
+                stale[key] = StaleReplica(self.entries[key], *reasons[each])
             elif each.verdict is Verdict.RENAMED:
                 self.in_the_way.add((each.row.id_topic, key[1]))
         return stale
@@ -159,93 +168,86 @@ class _LeaderAndIsrHandling:
                 found, key = next(verdicts), (topic.topic, state.partition)
                 if not isinstance(found, Judged) or found.verdict is Verdict.OK:
                     continue
-                if not self.known.is_older(key, topic.topic_id, state.leader_epoch):
+                if not self.memory.known.is_older(key, topic.topic_id, state.leader_epoch):
                     yield key, found
 
     def _partition(
-        self, topic: TopicState, state: PartitionState, judged: Judged | OfflineReplica | None, known: dict[int, int]
-    ) -> int:
-        """Return the answer for one partition, in the order of FACTS §4.2, 5; replicas to be created are put off."""
+        self,
+        topic: TopicState,
+        state: PartitionState,
+        judged: Judged | OfflineReplica | None,
+        known: dict[int, int],
+        remembered: dict[int, int],
+    ) -> None:
+        """Decide the answer for one partition, and what follows for its replica."""
+        decision, place, key = self.decision, len(self.decision.answers), (topic.topic, state.partition)
+        staged = key in decision.stale
+        current = _UNKNOWN_EPOCH if staged else known.get(state.partition, _UNKNOWN_EPOCH)
+        answer, then = self._answer(topic, state, judged, current, staged=staged)
+        decision.answers.append(answer)
+        if staged:
+            current = known.get(state.partition, _UNKNOWN_EPOCH)
+            decision.unless_staged[key] = (place, self._answer(topic, state, judged, current, staged=False)[0])
+        if then is _Then.REMEMBER:
+            remembered[state.partition] = state.leader_epoch
+        elif then is _Then.WRITE_TOPIC_ID and topic.topic_id is not None:
+            nameless = NamelessReplica(place, TopicPartition(*key), topic.topic_id, state.leader_epoch)
+            decision.nameless.append(nameless)
+        elif then is _Then.MAKE:
+            kept_back = (TopicPartition(*key), topic.topic_id) in self.memory.kept_back
+            wanted = (place, TopicPartition(*key), topic.topic_id, state.leader_epoch, kept_back or not state.is_new)
+            decision.wanted.append(WantedReplica(*wanted))
+
+    def _answer(
+        self,
+        topic: TopicState,
+        state: PartitionState,
+        judged: Judged | OfflineReplica | None,
+        current: int,
+        *,
+        staged: bool,
+    ) -> tuple[int, _Then]:
+        """Return the answer for one partition, in the order of FACTS §4.2, 5, and what follows."""
         if isinstance(judged, OfflineReplica):
-            return KafkaError.KAFKA_STORAGE_ERROR
+            return KafkaError.KAFKA_STORAGE_ERROR, _Then.NOTHING
         key = (topic.topic, state.partition)
-        verdict = None if judged is None or key in self.staged else judged.verdict
+        verdict = None if judged is None or staged else judged.verdict
         gone = verdict is None or verdict is Verdict.MISSING
         if verdict in LEFT_ALONE:
             failed = verdict is Verdict.STALE_ID and self.request.type is not RequestType.UNSPECIFIED
-            return KafkaError.KAFKA_STORAGE_ERROR if failed else LEFT_ALONE[verdict]
+            return KafkaError.KAFKA_STORAGE_ERROR if failed else LEFT_ALONE[verdict], _Then.NOTHING
         if gone and key in self.in_the_way:
-            return KafkaError.INCONSISTENT_TOPIC_ID
+            return KafkaError.INCONSISTENT_TOPIC_ID, _Then.NOTHING
         hosted = self.node_id in state.replicas
-        current = known.get(state.partition, _UNKNOWN_EPOCH)
-        if state.leader_epoch < current or self.known.is_older(key, topic.topic_id, state.leader_epoch):
-            return KafkaError.STALE_CONTROLLER_EPOCH
+        if state.leader_epoch < current or self.memory.known.is_older(key, topic.topic_id, state.leader_epoch):
+            return KafkaError.STALE_CONTROLLER_EPOCH, _Then.NOTHING
         news = self.request.is_kraft_controller or verdict is Verdict.NO_ID or (gone and hosted)
         if state.leader_epoch == current and not news:
             # A follower in a request without a topic ID goes on without one, as after a downgrade of the controller.
             forgets = topic.topic_id is None and state.leader != self.node_id and not gone
             has_id = isinstance(judged, Judged) and judged.row.disk_topic_id != ""
-            return KafkaError.NONE if forgets and has_id else KafkaError.STALE_CONTROLLER_EPOCH
+            return KafkaError.NONE if forgets and has_id else KafkaError.STALE_CONTROLLER_EPOCH, _Then.NOTHING
         if not hosted:
-            return KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+            return KafkaError.UNKNOWN_TOPIC_OR_PARTITION, _Then.NOTHING
         if gone:
-            self.new.append(_PendingReplica(len(self.answers), TopicPartition(*key), topic.topic_id, state))
-            return KafkaError.NONE
-        if verdict is Verdict.NO_ID and topic.topic_id is not None:
-            self.nameless.append(_PendingReplica(len(self.answers), TopicPartition(*key), topic.topic_id, state))
-            return KafkaError.NONE
-        known[state.partition] = state.leader_epoch
-        return KafkaError.NONE
+            return KafkaError.NONE, _Then.MAKE
+        needs_id = verdict is Verdict.NO_ID and topic.topic_id is not None
+        return KafkaError.NONE, _Then.WRITE_TOPIC_ID if needs_id else _Then.REMEMBER
 
-    def _write_topic_ids(self) -> None:
-        """Write the topic IDs of the request for replicas that have none (KIP516-11)."""
-        wanted = {each.at: each.topic_id for each in self.nameless if each.topic_id is not None}
-        answers = carry_out.write_topic_ids(self.store, wanted)
-        for each in self.nameless:
-            self.answers[each.place] = answers[each.at]
-            if answers[each.at] is KafkaError.NONE:
-                self.epochs[each.at.topic][each.at.partition] = each.state.leader_epoch
-
-    def _restore_or_create(self) -> None:
-        """Restore or create the wanted replicas that are missing."""
-        back: dict[TopicPartition, list[Staged]] | None = {}
-        if self.request.type is not RequestType.UNSPECIFIED:
-            back = carry_out.candidates(
-                self.store, ((each.at, each.topic_id) for each in self.new if each.topic_id is not None)
-            )
-        empty = dict[TopicPartition, TopicId | None]()
-        for each in self.new:
-            if self._may_lie_on_a_bad_disk(each, listed=back is not None):
-                self.answers[each.place] = KafkaError.KAFKA_STORAGE_ERROR
-                continue
-            answer = carry_out.restore_first(self.store, each.at, (back or {}).get(each.at, []))
-            if answer is None:
-                empty[each.at] = each.topic_id
-                continue
-            self.answers[each.place] = answer
-            if each.topic_id is not None:
-                update = self.kept_back.discard if answer is KafkaError.NONE else self.kept_back.add
-                update((each.at, each.topic_id))
-        created = carry_out.create(self.store, empty)
-        for each in self.new:
-            if each.at in created:
-                self.answers[each.place] = created[each.at]
-            if self.answers[each.place] == KafkaError.NONE:
-                self.epochs[each.at.topic][each.at.partition] = each.state.leader_epoch
-
-    def _may_lie_on_a_bad_disk(self, each: _PendingReplica, *, listed: bool) -> bool:
-        """Whether a disk that fails may hold the replica: a second one would be in the way when the disk comes back.
-
-        What the controller calls new lies on no disk, unless it is staged there and is wanted again.
-        """
-        if each.topic_id is not None and not listed:
-            self.kept_back.add((each.at, each.topic_id))
-            return True
-        kept_back = each.topic_id is not None and (each.at, each.topic_id) in self.kept_back
-        return bool(self.store.offline) and (kept_back or not each.state.is_new)
-
-    def _answers_by_topic(self) -> Iterator[TopicErrors]:
-        answers = iter(self.answers)
-        for topic in self.request.topics:
-            errors = tuple(PartitionError(state.partition, next(answers)) for state in topic.partitions)
-            yield TopicErrors(topic.topic, topic.topic_id, errors)
+    def _find_staged(self) -> None:
+        """Look for the wanted replicas among the staged ones, unless the request names no topic IDs by its type."""
+        wanted = self.decision.wanted
+        if self.request.type is RequestType.UNSPECIFIED:
+            return
+        back = candidates(self.store, ((each.at, each.topic_id) for each in wanted if each.topic_id is not None))
+        if back == {}:
+            return
+        vacated = {(each.entry.log_dir, each.entry.path) for each in self.decision.stale.values()}
+        vacated |= {(copy.log_dir, copy.path) for copy in self.decision.copies}
+        for index, each in enumerate(wanted):
+            if back is None:
+                if each.topic_id is not None:
+                    wanted[index] = each._replace(problem=KafkaError.KAFKA_STORAGE_ERROR)
+            elif each.at in back:
+                found = first_restorable(self.store, each.at, back[each.at], vacated)
+                wanted[index] = each._replace(staged=found.staged, back=found.back, problem=found.problem)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from layout.ours import RunJournal
 from logstore.scan import last_leader_epoch
 from logstore.store import LogStore
-from reconciler.broker.dry_run import Effect
+from reconciler.broker.effects import Effect
 from reconciler.broker.judgement import PartitionKey
 from reconciler.broker.memory import KnownEpochs
 from reconciler.plan import UNDER_WAY, History, journal_paths, write_journal
@@ -158,7 +158,8 @@ class RequestJournal:
             if log_dir.offline is None:
                 lines = tuple(_line(each, status) for each in effects if each.log_dir == log_dir.path)
                 source = self._source(log_dir.identity.cluster_id)
-                journal = RunJournal(*who, self.started_ms, finished_ms, (source,), lines)
+                paths = tuple(dict.fromkeys((*(each.path for each in self.store.log_dirs), *self.store.offline)))
+                journal = RunJournal(*who, self.started_ms, finished_ms, (source,), lines, paths)
                 problems.append(write_journal(log_dir, journal))
         return [problem for problem in problems if problem is not None]
 

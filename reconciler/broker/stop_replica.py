@@ -1,4 +1,4 @@
-"""Handle a StopReplica request: stop serving replicas, and stage the deleted ones (FACTS §4.5; KIP516-7).
+"""Decide a StopReplica request: which replicas it stops, and which of them it stages (FACTS §4.5; KIP516-7).
 
 A deleted replica is staged with Kafka's delay for deleted replicas. If the request has a topic ID, as only KIP-516's
 form of it does, the ID must be the replica's own.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from layout.topic import TopicPartition
 from logstore import DELETE_DELAY, KafkaError
-from reconciler.broker import carry_out
-from reconciler.broker.judgement import PartitionKey
+from logstore.store import LogStore
+from reconciler.broker.decision import Decision, StaleReplica
 from reconciler.broker.memory import BrokerMemory
-from reconciler.broker.replica_store import ReplicaStore
-from reconciler.protocol import PartitionError, StopPartition, StopReplicaRequest, StopReplicaResponse, TopicErrors
+from reconciler.protocol import StopPartition, StopReplicaRequest
 
 DELETED = "DELETED"
 """The reason in the record of a deleted replica, in place of a verdict."""
@@ -24,51 +23,34 @@ _IN_ORDER = (KafkaError.NONE, KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.
 """Answers of the store's fence for partitions that may be stopped: here under that ID, or not here."""
 
 
-def handle_stop_replica(store: ReplicaStore, request: StopReplicaRequest, memory: BrokerMemory) -> StopReplicaResponse:
-    """Handle a checked request whose epochs are not stale.
+def decide_stop_replica(store: LogStore, request: StopReplicaRequest, memory: BrokerMemory) -> Decision:
+    """Decide what a request changes and answers. Nothing is changed.
 
     Args:
-        store: of the broker.
-        request: of the controller.
-        memory: of earlier requests; deleted partitions are removed.
+        store: of the broker; it is only read.
+        request: of the controller, checked; its epochs are not stale.
+        memory: of earlier requests.
     """
-    epochs = memory.epochs
-    answers: dict[PartitionKey, KafkaError] = {}
-    deleted: list[PartitionKey] = []
+    decision = Decision(request, DELETE_DELAY)
+    evidence = f"controller {request.controller_id}, epoch {request.controller_epoch}, sent a StopReplica"
+    entries = store.entries()
     for topic in request.topics:
-        known = epochs.get(topic.topic, {})
+        known = memory.epochs.get(topic.topic, {})
         for state in topic.partitions:
             key = (topic.topic, state.partition)
             fenced = store.fence(TopicPartition(*key), topic.topic_id)
             older = state.leader_epoch not in _NOT_COMPARED and memory.known.is_older(
                 key, topic.topic_id, state.leader_epoch
             )
-            answers[key] = KafkaError.FENCED_LEADER_EPOCH if older else _answer(state, fenced, known)
-            if state.delete and answers[key] is KafkaError.NONE:
+            answer = KafkaError.FENCED_LEADER_EPOCH if older else _answer(state, fenced, known)
+            if state.delete and answer is KafkaError.NONE:
                 if fenced is KafkaError.NONE:
-                    deleted.append(key)
+                    decision.stale[key] = StaleReplica(entries[key], DELETED, evidence)
+                    decision.unless_staged[key] = (len(decision.answers), KafkaError.KAFKA_STORAGE_ERROR)
                 else:
-                    known.pop(state.partition, None)
-    reason = (DELETED, f"controller {request.controller_id}, epoch {request.controller_epoch}, sent a StopReplica")
-    staged = carry_out.stage(store, dict.fromkeys(deleted, reason), store.entries() if deleted else {}, DELETE_DELAY)
-    for key in deleted:
-        if key in staged:
-            epochs.get(key[0], {}).pop(key[1], None)
-        else:
-            answers[key] = KafkaError.KAFKA_STORAGE_ERROR
-    return StopReplicaResponse(
-        KafkaError.NONE,
-        tuple(
-            TopicErrors(
-                topic.topic,
-                topic.topic_id,
-                tuple(
-                    PartitionError(each.partition, answers[topic.topic, each.partition]) for each in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        ),
-    )
+                    decision.forgotten.append(key)
+            decision.answers.append(answer)
+    return decision
 
 
 def _answer(state: StopPartition, fenced: KafkaError, known: dict[int, int]) -> KafkaError:

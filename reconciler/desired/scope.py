@@ -80,7 +80,8 @@ def is_own_copy(state: DesiredState, brokers: Collection[BrokerKey]) -> bool:
 
     A broker keeps a copy of the cluster's metadata, which ends with it. What was deleted, re-created or moved while it
     was down is not in the copy, and its replicas look as wanted as on the day it stopped. A controller is no broker,
-    and its metadata is the cluster's. A copy of a running broker's disk has a free lock too, and says no more.
+    and its metadata is the cluster's. So is that of a broker which is also the only voter: while it does not run,
+    nothing is deleted, created or moved. A copy of a running broker's disk has a free lock too, and says no more.
 
     Args:
         state: the metadata.
@@ -90,6 +91,7 @@ def is_own_copy(state: DesiredState, brokers: Collection[BrokerKey]) -> bool:
     return (
         identity.keeper is not None
         and not identity.keeper_runs
+        and not identity.keeper_decides
         and any(broker.node == identity.keeper and broker.cluster == identity.cluster_id for broker in brokers)
         and identity.keeper in state.brokers.column("node_id").to_pylist()
     )

@@ -110,8 +110,12 @@ class MetadataIdentity:
     """IDs of topics that were created, removed or reassigned by records that may still be taken back."""
     keeper: int | None = None
     """node.id of the log dir in which it lies, as KRaft keeps it; None: no node's, or not known."""
+    as_of_from: str = ""
+    """What its time rests on, one clause; empty: on its newest record, or on the reading of a live source."""
     keeper_runs: bool = False
     """Whether a process, the running node, held the lock of that log dir when it was read."""
+    keeper_decides: bool = False
+    """Whether that node is the only voter: while it does not run, nothing is decided, and this is all there is."""
 
     @property
     def mode(self) -> Mode | None:

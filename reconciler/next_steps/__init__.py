@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from reconciler.next_steps.call import FALLBACK_FOLDER, PLAN_FILE, WITHOUT_ID, Call
-    from reconciler.next_steps.command import BLANKS, PROGRAM, Command, Step, ToolCommand
+    from reconciler.next_steps.call import FALLBACK_FOLDER, PLAN_FILE, REFETCH, WITHOUT_ID, Call
+    from reconciler.next_steps.command import BLANKS, OTHER_LOG_DIR, PROGRAM, Command, Step, ToolCommand
     from reconciler.next_steps.findings import (
         FINDING_STEPS,
         FLEET_STEPS,
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
         undo_of_file,
         undo_of_staging,
     )
-    from reconciler.next_steps.situation import FoundVerdict, MetadataTrust, Obstacle, Situation
-    from reconciler.next_steps.table import next_steps
+    from reconciler.next_steps.situation import FoundVerdict, MetadataTrust, Obstacle, Situation, UncertainReplica
+    from reconciler.next_steps.table import REPAIRED, next_steps
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "call": ("Call", "FALLBACK_FOLDER", "PLAN_FILE", "WITHOUT_ID"),
-            "command": ("BLANKS", "Command", "PROGRAM", "Step", "ToolCommand"),
+            "call": ("Call", "FALLBACK_FOLDER", "PLAN_FILE", "REFETCH", "WITHOUT_ID"),
+            "command": ("BLANKS", "Command", "OTHER_LOG_DIR", "PROGRAM", "Step", "ToolCommand"),
             "findings": (
                 "FINDING_STEPS",
                 "FLEET_STEPS",
@@ -52,8 +52,8 @@ else:
                 "undo_of_file",
                 "undo_of_staging",
             ),
-            "situation": ("FoundVerdict", "MetadataTrust", "Obstacle", "Situation"),
-            "table": ("next_steps",),
+            "situation": ("FoundVerdict", "MetadataTrust", "Obstacle", "Situation", "UncertainReplica"),
+            "table": ("REPAIRED", "next_steps"),
         },
     )
 
@@ -63,8 +63,11 @@ __all__ = [
     "FINDING_STEPS",
     "FLEET_STEPS",
     "KEPT_BY_CHOICE",
+    "OTHER_LOG_DIR",
     "PLAN_FILE",
     "PROGRAM",
+    "REFETCH",
+    "REPAIRED",
     "RULE_COMMANDS",
     "WITHOUT_ID",
     "AppliedPlan",
@@ -76,6 +79,7 @@ __all__ = [
     "Situation",
     "Step",
     "ToolCommand",
+    "UncertainReplica",
     "next_steps",
     "step_of_finding",
     "step_of_fleet",

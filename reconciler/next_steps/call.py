@@ -20,6 +20,9 @@ PLAN_FILE, REPAIR_FILE = "plan.json", "repair.json"
 WITHOUT_ID = "--strays-without-id"
 """The option of a plan for strays without a topic ID."""
 
+REFETCH = "--refetch"
+"""The option of a plan for topics whose replicas without a certain topic ID are fetched anew."""
+
 FALLBACK_FOLDER = "/var/lib/logstore/spare-records"
 """The folder of fallback records that every command finds by itself, where it is there: an operator makes it once, on a
 disk that holds no log dir."""
@@ -94,9 +97,10 @@ class Call:
             options = (*options, "--metadata-log-dir", metadata_log_dir)
         return Command("preflight", (*self._paths, *self._sources, *options))
 
-    def plan(self, *, strays: bool = False, without_id: bool = False) -> Command:
-        """Plan what is staged, restored and written."""
+    def plan(self, *, strays: bool = False, without_id: bool = False, refetched: Iterable[str] = ()) -> Command:
+        """Plan what is staged, restored and written, with topics whose replicas without a certain ID are staged."""
         chosen = (*(("--strays",) if strays else ()), *((WITHOUT_ID,) if without_id else ()))
+        chosen += tuple(word for topic in sorted(refetched) for word in (REFETCH, topic))
         return Command("plan", (*self._paths, *(self._sources or ("--metadata", SOURCE)), *chosen, "-o", PLAN_FILE))
 
     def apply(self, plan_file: str = PLAN_FILE) -> Command:
@@ -129,21 +133,27 @@ class Call:
         topic: str | None = None,
         partition: int | None = None,
         topic_id: str | None = None,
-        location: str | None = None,
+        locations: Iterable[str] = (),
+        was: str | None = None,
+        other_log_dirs: Iterable[str] = (),
         dry_run: bool = False,
     ) -> Command:
-        """Bring staged replicas back; without a choice, all that have a record."""
+        """Bring staged replicas back; without a choice, all that have a record.
+
+        A live source is left out: it may be this very broker, which is stopped by then.
+        """
         # Joined by "=", because a topic ID may begin with "-".
         options = (
             *(("--topic", topic) if topic is not None else ()),
             *(("--partition", str(partition)) if partition is not None else ()),
             *((f"--topic-id={topic_id}",) if topic_id is not None else ()),
-            *(("--location", location) if location is not None else ()),
+            *(word for location in locations for word in ("--location", location)),
         )
-        return Command(
-            "restore",
-            (*self._paths, *(options or ("--all",)), *(("--dry-run",) if dry_run else ()), *self._fallback),
-        )
+        paths = (*self._paths, *map(_as_argument, other_log_dirs))
+        files = (source for source in self.metadata if not source.startswith(_LIVE))
+        asked = tuple(word for source in files for word in ("--metadata", source))
+        named = (*(("--as", was) if was is not None else ()), *(("--dry-run",) if dry_run else ()))
+        return Command("restore", (*paths, *(options or ("--all",)), *asked, *named, *self._fallback))
 
     def purge(self, *, locations: Iterable[str] = (), before_due: bool = False, dry_run: bool = False) -> Command:
         """Delete what is staged and due; a live source is asked once more, and a file would say what it said before."""

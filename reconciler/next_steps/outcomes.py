@@ -3,6 +3,7 @@
 | after       | and                                   | steps                                                 |
 |-------------|---------------------------------------|-------------------------------------------------------|
 | ``apply``   | a disk had no room for a record       | ``mkdir`` a folder for records, ``apply`` with it     |
+| ``apply``   | a disk had no room for another file   | make room, by a ``purge`` for example; ``apply``      |
 | ``apply``   | something else was skipped or failed  | ``plan`` again, with the same metadata                |
 | ``apply``   | all is done                           | ``preflight``, start the broker, later ``purge``      |
 | ``repair``  | all is done                           | ``doctor``: what is left, and whether it starts       |
@@ -25,7 +26,8 @@ class AppliedPlan:
         call: log dirs and metadata of the plan, and how it was applied.
         plan_file: the plan, as it was given.
         complete: whether every action is done, now or before.
-        no_space: whether an action failed because its disk is full.
+        no_space: whether a replica could not be staged, because there is no room for its record.
+        no_room_in_log_dir: whether another action failed because its disk is full; no other folder helps there.
         staged: how many replicas this run staged or gave a due time.
         due: when a purge may take the first of them, as text; None: nothing was staged.
         brokers: the log dirs of each broker of the plan; empty: all are one broker's.
@@ -35,6 +37,7 @@ class AppliedPlan:
     plan_file: str
     complete: bool
     no_space: bool = False
+    no_room_in_log_dir: bool = False
     staged: int = 0
     due: str | None = None
     brokers: tuple[tuple[str, ...], ...] = ()
@@ -53,6 +56,8 @@ def steps_after_apply(done: AppliedPlan) -> tuple[Step, ...]:
     if done.no_space:
         why = f"{call.fallback} has no room either: name a folder on a disk that has, and apply the plan again"
         return (Step(why, call.apply(done.plan_file)),)
+    if done.no_room_in_log_dir:
+        return _after_no_room(done)
     if not done.complete:
         return (Step("plan anew for what was skipped or failed; see why above", call.plan()),)
     steps = list[Step]()
@@ -64,9 +69,22 @@ def steps_after_apply(done: AppliedPlan) -> tuple[Step, ...]:
     return tuple(steps)
 
 
+def _after_no_room(done: AppliedPlan) -> tuple[Step, ...]:
+    """List the steps to room in a log dir, where a file has to be written."""
+    full = "the disk is full, and a file in the log dir itself found no room: make room there"
+    again = Step("apply the plan again; what is done already is recognised", done.call.apply(done.plan_file))
+    if not done.staged:
+        return Step(full), again
+    purge = (
+        f"{full}, for example by deleting for ever what is staged, from {done.due} on, or one directory at once with "
+        "--location and --before-due"
+    )
+    return Step(purge, done.call.purge(), later=True), again
+
+
 def undo_of_staging(call: Call, topic: str, partition: int, topic_id: str) -> Command:
     """Return the command that brings one staged replica back."""
-    return call.restore(topic=topic, partition=partition, topic_id=topic_id)
+    return replace(call, metadata=()).restore(topic=topic, partition=partition, topic_id=topic_id)
 
 
 def undo_of_file(path: str) -> ToolCommand:

@@ -38,6 +38,7 @@ class FoundVerdict:
         wanted: how many of them the metadata wants on this broker.
         directories: how many of them are directories.
         replaced: how many strays have no topic ID, and a live replica in their place that is in sync.
+        sole: of how many the metadata has no other copy in sync.
     """
 
     number: int = 1
@@ -49,6 +50,7 @@ class FoundVerdict:
     wanted: int = 0
     directories: int = 0
     replaced: int = 0
+    sole: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,34 @@ class Obstacle:
     problem: str
     log_dir: str | None = None
     name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UncertainReplica:
+    """A replica whose ``partition.metadata`` is damaged or missing, and whose topic ID nothing makes certain.
+
+    Attributes:
+        log_dir: where it lies.
+        name: path of its directory below the log dir.
+        topic: of which it is; None: not known.
+        reason: why it is left alone, a clause.
+        is_live: whether it is a live replica, and not a future or stray one.
+        can_be_adopted: whether the operator may declare its data to be the present topic's.
+        can_go: whether it can be staged without loss: another broker leads the partition and is in sync, or the
+            metadata wants no replica of it here.
+        waits: whether its topic ID is certain once other replicas of the topic are staged.
+        is_repaired: whether a repair would write the topic ID all the same, because nothing denies it.
+    """
+
+    log_dir: str
+    name: str
+    topic: str | None
+    reason: str
+    is_live: bool = True
+    can_be_adopted: bool = False
+    can_go: bool = False
+    waits: bool = False
+    is_repaired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +109,10 @@ class Situation:
         due_from: when a purge may take the first of the others, as text; None: nothing waits.
         due_inside: number of those due that lie in a log dir itself, where a purge waits while a broker runs.
         undecided: paths of the copies of each replica that is live twice, where nothing tells which is the better one.
+        repairable: how many actions a repair plan would have; None: not known.
+        uncertain: damaged replicas, and replicas without topic ID, whose topic ID nothing makes certain.
         on_zookeeper: whether the broker runs in ZooKeeper mode for good, and so writes missing topic IDs by itself.
+        unreadable: log dirs that this user may not read, so that nothing is known of what lies there.
     """
 
     call: Call
@@ -96,6 +129,9 @@ class Situation:
     due_inside: int = 0
     undecided: tuple[tuple[str, ...], ...] = ()
     on_zookeeper: bool = False
+    unreadable: tuple[str, ...] = ()
+    repairable: int | None = None
+    uncertain: tuple[UncertainReplica, ...] = ()
 
     def number(self, *verdicts: Verdict) -> int:
         """Count the findings of some verdicts."""

@@ -5,6 +5,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 
 | what is known                                                   | step                                             |
 |-----------------------------------------------------------------|--------------------------------------------------|
+| a log dir that this user may not read                           | ``doctor`` as the broker's user; the list ends   |
 | a log dir is not there, or is not the expected one              | ``findmnt --target LOG_DIR``; the list ends      |
 | a disk is a copy, or another cluster's or broker's              | ``grep -H = …/meta.properties``; the list ends   |
 | one that the broker never registered, in place of one it did    | ``findmnt --target LOG_DIR``                     |
@@ -13,22 +14,30 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | old metadata, or metadata without its end                       | ``doctor … --metadata SOURCE``                   |
 | a broker runs here, and something has to be changed             | stop the broker                                  |
 | a directory of a foreign name                                   | ``mv`` it out of the log dir                     |
+| FUTURE_ABANDONED of a broker that stands still, and not wanted  | ``mv`` it out of the log dir                     |
 | a replica under another name than its topic ID has              | ``mv`` it to that name                           |
 | DUPLICATE, and nothing tells which copy is the better one       | ``ls`` of both; ``repair`` with ``--keep COPY``  |
+| a future or stray replica whose partition.metadata is damaged   | ``mv`` it out of the log dir                     |
 | DUPLICATE, DAMAGED, NO_ID, CHECKPOINT_ENTRY, LEFTOVER           | ``repair … -o FILE``, ``repair --apply FILE``    |
 | a disk that is full, and something to stage                     | ``mkdir`` the folder of fallback records         |
 | STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC, something wanted again   | ``plan … -o FILE``, ``apply FILE``               |
-| STRAY; without topic ID, and the live replica is in sync        | with ``--strays``; and ``--strays-without-id``   |
+| STRAY; without topic ID, and a live one in sync in its place    | with ``--strays``; and ``--strays-without-id``   |
+| no topic ID is certain, and another broker leads it in sync     | with ``--refetch TOPIC``                         |
 | DAMAGED or NO_ID beside STALE_ID                                | the repair follows here: no ID was certain       |
+| no topic ID is certain, and it may be the only copy             | ``repair --adopt-topic-id TOPIC``, ``--apply``   |
+| a replica of which neither can be done                          | ``explain PATH``                                 |
 | nothing but NO_ID, of a broker that runs in ZooKeeper mode      | ``repair … -o FILE``, later; no stop             |
 | something else keeps the broker from starting                   | what that rule names                             |
 | STAGED_DUE in a log dir itself, and no broker runs              | ``purge …``: beside a broker it would wait       |
-| a broker stands still, or has to                                | ``preflight …``, then start it                   |
+| MISSING, and it had the only copy in sync                       | ``audit … --verdict MISSING``; no start          |
+| a broker stands still, or has to                                | ``preflight …``, if the steps above change what  |
+|                                                                 | doctor found; then start it                      |
 | STAGED_DUE                                                      | ``purge …``                                      |
 | STAGED, or staged by a step above                               | ``purge …``, later                               |
 
 MISSING needs no step of its own: a broker makes such a replica anew at its start, and fetches it from the leader.
-FUTURE, IN_FLIGHT, FUTURE_ABANDONED and MARKED_DELETE are a running broker's own work, and need none either.
+FUTURE, IN_FLIGHT and MARKED_DELETE are a running broker's own work, and need none either; so is FUTURE_ABANDONED while
+the broker runs. Its next start never deletes that, and in KRaft mode makes a stray of it.
 """
 
 from __future__ import annotations
@@ -40,7 +49,7 @@ from dataclasses import dataclass, replace
 from reconciler.next_steps.call import FALLBACK_FOLDER
 from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Step, ToolCommand
 from reconciler.next_steps.findings import KEPT_BY_CHOICE, step_of_fleet, step_of_rule, step_of_undecided
-from reconciler.next_steps.situation import MetadataTrust, Situation
+from reconciler.next_steps.situation import FoundVerdict, MetadataTrust, Situation, UncertainReplica
 from reconciler.text import count
 from reconciler.verdicts import Verdict
 
@@ -94,7 +103,11 @@ def _can_plan(known: Situation) -> bool:
 
 
 def _repairs(known: Situation) -> bool:
-    return known.number(*REPAIRED) > 0 and not _writes_ids_itself(known)
+    """Whether a repair has something to do, now or once stale replicas are staged; what is not known counts as so."""
+    waits = any(each.waits for each in known.uncertain)
+    staged = sum(each.is_repaired and _can_go(known, each) for each in known.uncertain)
+    useful = known.repairable is None or known.repairable > staged or bool(known.undecided) or waits
+    return known.number(*REPAIRED) > 0 and useful and not _writes_ids_itself(known)
 
 
 def _writes_ids_itself(known: Situation) -> bool:
@@ -105,21 +118,63 @@ def _writes_ids_itself(known: Situation) -> bool:
 
 
 def _needs_more(known: Situation) -> bool:
-    return _plans(known) or _foreign(known) or _renamed(known) or bool(known.obstacles)
+    return _stages(known) or _foreign(known) or _renamed(known) or bool(known.obstacles)
 
 
 def _contradicted(known: Situation) -> bool:
     """Whether topic IDs are missing while stale ones lie beside them, which keep a repair from being certain."""
-    return _can_plan(known) and known.number(Verdict.STALE_ID) > 0 and known.number(Verdict.DAMAGED, Verdict.NO_ID) > 0
+    waits = known.repairable is None or any(each.waits for each in known.uncertain)
+    missing = known.number(Verdict.DAMAGED, Verdict.NO_ID) > 0
+    unshown = any(each.is_repaired and _can_go(known, each) for each in known.uncertain)
+    return _can_plan(known) and (unshown or (waits and missing and known.number(Verdict.STALE_ID) > 0))
+
+
+def _to_refetch(known: Situation) -> tuple[UncertainReplica, ...]:
+    """Find the replicas without a certain topic ID that can be staged, so that the broker fetches them anew."""
+    if _writes_ids_itself(known):
+        return ()
+    left = (each for each in known.uncertain if _can_go(known, each))
+    return tuple(each for each in left if each.topic is not None and not each.waits)
+
+
+def _can_go(known: Situation, uncertain: UncertainReplica) -> bool:
+    """Whether a replica is to be fetched anew: not where its broker, in ZooKeeper mode, writes missing IDs by itself.
+
+    One of release 2.8 writes none beside a replica that it follows, so most of its followers have no ID.
+    """
+    return uncertain.can_go and not (known.on_zookeeper and uncertain.is_repaired)
+
+
+def _to_adopt(known: Situation) -> tuple[UncertainReplica, ...]:
+    """Find those whose data only the operator's word can save: no other live broker leads them in sync."""
+    left = (each for each in known.uncertain if not each.is_repaired and not each.waits)
+    return tuple(each for each in left if each.can_be_adopted and not each.can_go)
+
+
+def _to_move_out(known: Situation) -> tuple[UncertainReplica, ...]:
+    """Find future and stray replicas with a damaged file, which takes the log dir offline."""
+    return tuple(each for each in known.uncertain if not each.is_live)
+
+
+def _stuck(known: Situation) -> tuple[UncertainReplica, ...]:
+    """Find the rest: what can neither go nor be adopted."""
+    ways = (*_to_refetch(known), *_to_adopt(known), *_to_move_out(known))
+    left = (each for each in known.uncertain if each not in ways and not (each.waits or each.is_repaired))
+    return () if _writes_ids_itself(known) else tuple(left)
 
 
 def _strays(known: Situation) -> bool:
     return known.number(Verdict.STRAY) > known.wanted(Verdict.STRAY)
 
 
-def _plans(known: Situation) -> bool:
+def _stages(known: Situation) -> bool:
+    """Whether a plan has something to do by the verdicts alone."""
     planned = known.number(*UNWANTED) or known.wanted(*_RETURNABLE) or _strays(known)
     return _can_plan(known) and planned > 0
+
+
+def _plans(known: Situation) -> bool:
+    return _stages(known) or (_can_plan(known) and len(_to_refetch(known)) > 0)
 
 
 def _foreign(known: Situation) -> bool:
@@ -132,8 +187,16 @@ def _renamed(known: Situation) -> bool:
     return found is not None and found.belongs_to is not None and found.log_dir is not None
 
 
+def _abandoned(known: Situation) -> bool:
+    """Whether copies of moves lie here that no broker will finish or delete, and that nobody wants."""
+    found = known.found.get(Verdict.FUTURE_ABANDONED)
+    certain = known.trust is MetadataTrust.GOOD and not known.in_use
+    return certain and found is not None and found.log_dir is not None and found.wanted == 0
+
+
 def _changes(known: Situation) -> bool:
-    return _repairs(known) or _plans(known) or _foreign(known) or _renamed(known)
+    ways = (_repairs, _plans, _foreign, _renamed, _abandoned, _to_adopt, _to_move_out)
+    return any(way(known) for way in ways)
 
 
 def _left(known: Situation) -> bool:
@@ -141,7 +204,16 @@ def _left(known: Situation) -> bool:
 
 
 def _stands_still(known: Situation) -> bool:
-    return _changes(known) or bool(known.obstacles) or (not known.in_use and known.number(Verdict.MISSING) > 0)
+    waits = not known.in_use and known.number(Verdict.MISSING) > 0
+    return _changes(known) or bool(known.obstacles) or waits
+
+
+def _as_another_user(known: Situation) -> Iterator[Step]:
+    yield Step(
+        f"this user may not read {', '.join(known.unreadable)}, so nothing is known of what lies there: become the "
+        "broker's own user, or root, and look again",
+        known.call.doctor(),
+    )
 
 
 def _mount(known: Situation) -> Iterator[Step]:
@@ -204,9 +276,23 @@ def _move_out(known: Situation) -> Iterator[Step]:
         why = "the log dir is the root of a file system: make a directory in it, move all but lost+found into it, and "
         yield Step(f"{why}name that in log.dirs", ToolCommand("ls", ("-la", found.log_dir or "")))
         return
+    yield Step("no broker starts beside a directory of a foreign name: move it out of the log dir", _beside(found))
+
+
+def _beside(found: FoundVerdict) -> ToolCommand:
+    """Move the first of some findings out of its log dir, to a name beside it."""
+    log_dir = posixpath.normpath(found.log_dir or "")
+    path = posixpath.join(found.log_dir or "", found.name or "")
+    return ToolCommand("mv", ("-n", path, f"{log_dir}.{posixpath.basename(path)}"))
+
+
+def _move_abandoned(known: Situation) -> Iterator[Step]:
+    found = known.found[Verdict.FUTURE_ABANDONED]
+    others = f", and {count(found.number - 1, 'other')} like it" if found.number > 1 else ""
     yield Step(
-        "no broker starts beside a directory of a foreign name: move it out of the log dir",
-        ToolCommand("mv", ("-n", path, f"{posixpath.normpath(found.log_dir or '')}.{posixpath.basename(path)}")),
+        f"nobody will finish this move between log dirs{others}, and a start makes a stray of it or loads it for "
+        "ever: move it out of the log dir",
+        _beside(found),
     )
 
 
@@ -227,6 +313,35 @@ def _repair(known: Situation) -> Iterator[Step]:
     else:
         yield Step(f"plan what can be put right for certain of {what}, and read it", known.call.repair())
     yield Step("put it right; it is backed up first, and can be undone", known.call.apply_repair())
+
+
+def _place(found: UncertainReplica) -> str:
+    return posixpath.normpath(posixpath.join(found.log_dir, found.name))
+
+
+def _take_out(known: Situation) -> Iterator[Step]:
+    for each in _to_move_out(known):
+        path, out = _place(each), posixpath.normpath(each.log_dir)
+        yield Step(
+            f"{each.reason}, which takes the log dir offline, and it is no live replica: move it out of the log dir",
+            ToolCommand("mv", ("-n", path, f"{out}.{posixpath.basename(path)}")),
+        )
+
+
+def _adopt(known: Situation) -> Iterator[Step]:
+    found = _to_adopt(known)
+    topics = {each.topic for each in found if each.topic is not None}
+    yield Step(
+        f"no other live broker leads {_place(found[0])} in sync, so it may be the only copy and stays: "
+        f"{found[0].reason}. Only if its data is the present topic's, write that topic's ID",
+        known.call.repair(adopted=topics),
+    )
+    yield Step("write it; the file is backed up first, and it can be undone", known.call.apply_repair())
+
+
+def _explain(known: Situation) -> Iterator[Step]:
+    for each in _stuck(known):
+        yield Step(f"nothing here can be done about {_place(each)}: {each.reason}", known.call.explain(_place(each)))
 
 
 def _before_migration(known: Situation) -> Iterator[Step]:
@@ -253,8 +368,13 @@ def _plan(known: Situation) -> Iterator[Step]:
     more = "; --delay 0s lets a purge take it at once" if known.full else ""
     replaced = 0 if Verdict.STRAY not in known.found else known.found[Verdict.STRAY].replaced
     if replaced:
-        more = f"; {replaced} of them without topic ID, whose live replica is in sync{more}"
-    command = known.call.plan(strays=strays > 0, without_id=replaced > 0)
+        more = f"; {replaced} of them without topic ID, in whose place a replica lives, its data in sync{more}"
+    fetched = _to_refetch(known)
+    parts += [f"stage {len(fetched)} of which no topic ID is certain, so that they are fetched anew"] if fetched else []
+    if fetched:
+        more = f": {_place(fetched[0])}, {fetched[0].reason}{more}"
+    topics = {str(each.topic) for each in fetched}
+    command = known.call.plan(strays=strays > 0, without_id=replaced > 0, refetched=topics)
     yield Step(f"plan to {', '.join(parts)}, and read the plan{more}", command)
     yield Step("carry the plan out; nothing is deleted, and all of it can come back", known.call.apply())
 
@@ -268,10 +388,27 @@ def _others(known: Situation) -> Iterator[Step]:
 
 
 def _start(known: Situation) -> Iterator[Step]:
-    yield Step("ask once more whether the broker starts now, and what it would do", known.call.preflight())
-    missing = known.number(Verdict.MISSING, Verdict.STALE_ID)
+    if _changes(known) or known.obstacles or known.due_inside:
+        yield Step("ask once more whether the broker starts now, and what it would do", known.call.preflight())
+    missing = known.number(Verdict.MISSING, Verdict.STALE_ID) + len(_to_refetch(known))
     fetched = "; it makes what is missing anew, and fetches it from the leaders" if missing else ""
     yield Step(f"start the broker{fetched}")
+
+
+def _loses(known: Situation) -> bool:
+    """Whether a start makes a replica anew of which no other copy is in sync, so that its records are gone."""
+    found = known.found.get(Verdict.MISSING)
+    return found is not None and found.sole > known.wanted(*_RETURNABLE)
+
+
+def _lost(known: Situation) -> Iterator[Step]:
+    found = known.found[Verdict.MISSING]
+    yield Step(
+        f"{count(found.sole, 'replica')} of {count(found.number, 'missing one')} had the only copy in sync, and a "
+        "start makes them anew without their records: bring their directories back first, from another disk, from "
+        "what is staged, or from a backup; only if the records may be lost, start the broker",
+        known.call.audit(verdict=Verdict.MISSING.value),
+    )
 
 
 def _purge(known: Situation) -> Iterator[Step]:
@@ -284,6 +421,7 @@ def _wait(known: Situation) -> Iterator[Step]:
 
 
 TABLE: tuple[Line, ...] = (
+    Line(lambda s: s.unreadable, _as_another_user, ends=True),
     Line(_absent, _mount, ends=True),
     Line(lambda s: any(kind in s.fleet for kind in _NOT_THIS_BROKERS), _whose, ends=True),
     Line(_replaced, _another_disk),
@@ -291,15 +429,20 @@ TABLE: tuple[Line, ...] = (
     Line(lambda s: s.trust is not MetadataTrust.GOOD, _newer),
     Line(lambda s: s.in_use and _changes(s), _stop),
     Line(_foreign, _move_out),
+    Line(_abandoned, _move_abandoned),
     Line(_renamed, _rename_back),
+    Line(_to_move_out, _take_out),
     Line(lambda s: _repairs(s) and not _contradicted(s), _repair),
     Line(lambda s: s.full and _plans(s), _fallback),
     Line(_plans, _plan),
     Line(lambda s: _repairs(s) and _contradicted(s), _repair),
+    Line(lambda s: _to_adopt(s) and not _writes_ids_itself(s), _adopt),
+    Line(_stuck, _explain),
     Line(_writes_ids_itself, _before_migration),
     Line(_left, _others),
     Line(lambda s: s.due_inside and (not s.in_use or _changes(s)), _purge),
-    Line(_stands_still, _start),
+    Line(_loses, _lost),
+    Line(lambda s: _stands_still(s) and not _loses(s), _start),
     Line(lambda s: s.due, _purge),
     Line(lambda s: s.staged or _plans(s), _wait),
 )

@@ -8,12 +8,18 @@ if TYPE_CHECKING:
     from reconciler.plan.apply import UNDER_WAY, AppliedAction, ApplyOptions, ApplyOutcome, apply_plan
     from reconciler.plan.evidence import PlanView, RepairView, StagingFacts
     from reconciler.plan.file import encode_plan, parse_plan
-    from reconciler.plan.gates import BrokerFacts, CandidateFacts, GateInputs, MetadataFacts, refusals
+    from reconciler.plan.gate_inputs import led_elsewhere
+    from reconciler.plan.gates import BrokerFacts, CandidateFacts, GateInputs, GatesShutError, MetadataFacts, refusals
     from reconciler.plan.history import History, journal_paths, read_history, write_journal
     from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, Plan
     from reconciler.plan.policy import ALLOWABLE, INTERNAL_TOPICS, Gate, PlanChoice, Policy, is_internal_topic
-    from reconciler.plan.proposal import GatesShutError, PlanOrigin, make_plan
-    from reconciler.plan.repair_proposal import RepairChoice, propose_repair, undecided_duplicates
+    from reconciler.plan.proposal import PlanOrigin, make_plan
+    from reconciler.plan.repair_proposal import (
+        RepairChoice,
+        propose_repair,
+        uncertain_replicas,
+        undecided_duplicates,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -21,12 +27,13 @@ else:
             "apply": ("AppliedAction", "ApplyOptions", "ApplyOutcome", "UNDER_WAY", "apply_plan"),
             "evidence": ("PlanView", "RepairView", "StagingFacts"),
             "file": ("encode_plan", "parse_plan"),
-            "gates": ("BrokerFacts", "CandidateFacts", "GateInputs", "MetadataFacts", "refusals"),
+            "gate_inputs": ("led_elsewhere",),
+            "gates": ("BrokerFacts", "CandidateFacts", "GateInputs", "GatesShutError", "MetadataFacts", "refusals"),
             "history": ("History", "journal_paths", "read_history", "write_journal"),
             "plan": ("Action", "ActionKind", "Plan", "STAGING_ACTIONS"),
             "policy": ("ALLOWABLE", "Gate", "INTERNAL_TOPICS", "PlanChoice", "Policy", "is_internal_topic"),
-            "proposal": ("GatesShutError", "PlanOrigin", "make_plan"),
-            "repair_proposal": ("RepairChoice", "propose_repair", "undecided_duplicates"),
+            "proposal": ("PlanOrigin", "make_plan"),
+            "repair_proposal": ("RepairChoice", "propose_repair", "uncertain_replicas", "undecided_duplicates"),
         },
     )
 
@@ -59,11 +66,13 @@ __all__ = [
     "encode_plan",
     "is_internal_topic",
     "journal_paths",
+    "led_elsewhere",
     "make_plan",
     "parse_plan",
     "propose_repair",
     "read_history",
     "refusals",
+    "uncertain_replicas",
     "undecided_duplicates",
     "write_journal",
 ]

@@ -7,30 +7,41 @@ In which order, and why::
     3  the journal, with every action under way                         an interrupted run can be found
     4  for each broker: stage, restore, topic IDs, create               staged replicas make room for others
     5  the journal again, with the result of each action
+    6  journals of earlier runs of the plan that were cut short get their end
 
 A crash leaves every replica whole, because the engine makes each change safe. To finish, apply the same plan again:
 actions that were carried out are recognised and get the status ``already``. A run without anything to do changes
-nothing and writes no journal. Source: DESIGN §6.
+nothing and writes no journal of its own. Source: DESIGN §6.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from layout.ids import DirectoryId, TopicId
 from layout.ours import RunJournal
 from layout.topic import TopicPartition
-from logstore import STALE_DELAY, ChangeFailedError, Clock, LogStoreError, OfflineLogDirError, Settings, SystemClock
+from logstore import (
+    STALE_DELAY,
+    ChangeFailedError,
+    Clock,
+    LogStoreError,
+    OfflineLogDirError,
+    Settings,
+    SystemClock,
+    check_fields,
+)
 from logstore.fs import Disk
 from logstore.log_dir import ExpectedIdentity, read_identity
 from logstore.repair import RepairStatus
 from logstore.rows import MetadataState
 from logstore.staging import STAGING_BATCH_SIZE, Staged, adopt_stray, placement_of
 from logstore.store import LogStore, StoreOptions
-from reconciler.errors import RefusedError
+from reconciler.errors import RefusedError, UsageError
 from reconciler.plan.gates import CLOCK_TOLERANCE_MS
 from reconciler.plan.history import journal_paths, read_history, write_journal
 from reconciler.plan.plan import Action, ActionKind, Plan, PlannedLogDir
@@ -59,6 +70,9 @@ class ApplyOptions:
         any_clock: carry out a plan although this machine's clock is behind what the plan and the disks say.
         any_host: carry out a plan that was made on a machine of another name.
         changed_data: stage a replica although its data changed after the plan was made.
+
+    Raises:
+        UsageError: one is of another type, or the age is negative.
     """
 
     host: str
@@ -70,6 +84,9 @@ class ApplyOptions:
     any_clock: bool = False
     any_host: bool = False
     changed_data: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self, UsageError, {"oldest_ms": (0, math.inf)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +242,13 @@ class _ApplyRun:
         self.results: dict[str, AppliedAction] = {}
         self.journals: list[str] = []
         self.todo: list[CheckedAction] = []
+        self.cut_short: list[tuple[str, RunJournal]] = []
 
     def check(self) -> None:
         """Do step 2: check every action again."""
         revalidation = Revalidation(self.store, changed_data=self.how.changed_data)
-        noted = read_history(log_dir.path for log_dir in self.store.log_dirs).noted(self.plan.fingerprint)
+        history = read_history(log_dir.path for log_dir in self.store.log_dirs)
+        self.cut_short, noted = history.cut_short(self.plan.fingerprint), history.noted(self.plan.fingerprint)
         for action in self.actions:
             if action.kind is ActionKind.NOTE_SIGHTING and (action.log_dir, action.inode, action.topic_id) in noted:
                 self._note(action, RepairStatus.ALREADY)
@@ -259,13 +278,13 @@ class _ApplyRun:
                 self._try(each, act)
 
     def finish(self) -> None:
-        """Do step 5: write the results to the journal; an action that an interrupt prevented counts as failed."""
-        if not self.todo:
-            return
+        """Do steps 5 and 6: write the results to the journals; what an interrupt prevented counts as failed."""
         for each in self.todo:
             if each.action.fingerprint not in self.results:
                 self._note(each.action, RepairStatus.FAILED, "the run was interrupted before it")
-        self._write_journals(self.how.clock.now_ms())
+        if self.todo:
+            self._write_journals(self.how.clock.now_ms())
+        self._end_cut_short()
 
     def _stage(self, todo: Sequence[CheckedAction]) -> None:
         """Stage log dir by log dir; after a failure, try the rest batch by batch, each with its own result."""
@@ -341,7 +360,8 @@ class _ApplyRun:
             lines = [self._line(action) for action in self.actions if action.log_dir == log_dir.path]
             who = (self.plan.fingerprint, self.how.host, self.how.user)
             metadata = tuple(self.plan.metadata)
-            journal = RunJournal(*who, self.started_ms, finished_ms, metadata, tuple(lines))
+            paths = tuple(dict.fromkeys((*(each.path for each in self.store.log_dirs), *self.store.offline)))
+            journal = RunJournal(*who, self.started_ms, finished_ms, metadata, tuple(lines), paths)
             problem = write_journal(log_dir, journal)
             (path,) = journal_paths([log_dir.path], self.started_ms, self.plan.fingerprint)
             if problem is None:
@@ -351,6 +371,24 @@ class _ApplyRun:
                 self.journals = [each for each in self.journals if each != path]
                 left = f"{path} says only that the run began" if begun else "nothing on the disk tells of it"
                 self.notes.append(f"{problem}; {left}, so keep this report")
+
+    def _end_cut_short(self) -> None:
+        """Write the results into the journals of earlier runs of this plan that have no end."""
+        found = {
+            (each.log_dir, each.name, each.kind.value): self.results.get(each.fingerprint) for each in self.actions
+        }
+        online = {log_dir.path: log_dir for log_dir in self.store.log_dirs if log_dir.offline is None}
+        for path, journal in self.cut_short:
+            lines = []
+            for line in journal.lines:
+                result = found.get((path, str(line.get("name")), str(line.get("kind"))))
+                is_open = result is not None and line.get("status") == UNDER_WAY
+                ended = {"status": result.status.value, "detail": result.detail} if is_open and result else {}
+                lines.append({**line, **ended})
+            if path in online:
+                ended_journal = replace(journal, finished_ms=self.how.clock.now_ms(), lines=tuple(lines))
+                problem = write_journal(online[path], ended_journal)
+                self.notes += [] if problem is None else [f"{problem}; the journal of the run before has no end"]
 
     def _line(self, action: Action) -> dict[str, object]:
         result = self.results.get(action.fingerprint)

@@ -19,6 +19,7 @@ from layout import checkpoint, partition_metadata
 from layout.errors import DamagedFileError
 from layout.ours import BROKER_TEMPORARY
 from layout.scheme import Scheme
+from logstore.repair import read_files
 from logstore.rows import Kind, MetadataState
 from logstore.scan import replica_created_ms
 from reconciler.desired import BrokerKey, DesiredState, by_cluster
@@ -96,6 +97,8 @@ class PlanView:
     """Number of live replicas of each broker, on log dirs that can be trusted."""
     created: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Log dir and name of replicas that may be staged → since when they lie there, in ms since 1970, where known."""
+    epochs: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
+    """Log dir and name of replicas without topic ID → their last leader epoch; -1: none; None: not known."""
 
     @classmethod
     def of(
@@ -143,6 +146,9 @@ class PlanView:
             for row in (each.observed for each in view.judged if each.verdict in _STAGED_BY_PLANS)
             if row is not None and (created_ms := replica_created_ms(row["log_dir"], row["name"])) is not None
         }
+        bare = [each.observed for each in view.judged if each.verdict is Verdict.NO_ID and each.observed is not None]
+        files = read_files((row["log_dir"], f"{row['name']}/{checkpoint.LEADER_EPOCH_CHECKPOINT}") for row in bare)
+        view.epochs = {(row["log_dir"], row["name"]): last_epoch(row, files) for row in bare}
         return view
 
     @property
@@ -178,7 +184,7 @@ _REPAIR_COLUMNS = [
 _ALWAYS = frozenset({Kind.LOG_DIR.value, Kind.CHECKPOINT_ENTRY.value, Kind.LEFTOVER.value})
 _COPIES = frozenset({Kind.LIVE.value, Kind.FUTURE.value})
 _STAGED_KINDS = frozenset({Kind.STRAY.value, Kind.STAGED.value})
-_DAMAGED_KINDS = frozenset({Kind.FUTURE.value, Kind.STRAY.value})
+_DAMAGED_KINDS = frozenset({Kind.FUTURE.value, Kind.STRAY.value, Kind.STAGED.value})
 _DAMAGED = frozenset(MetadataState) - {MetadataState.OK, MetadataState.MISSING, MetadataState.ABSENT}
 
 Files = Mapping[tuple[str, str], bytes | None]
@@ -225,6 +231,12 @@ class RepairView:
     """Number of live directories of each replica."""
     with_ids: set[BrokerKey] = field(default_factory=set)
     """Brokers with a topic ID in at least one file."""
+    on_kraft: set[BrokerKey] = field(default_factory=set)
+    """Brokers whose ``meta.properties`` is of KRaft mode."""
+    live: Counter[BrokerKey] = field(default_factory=Counter)
+    """Number of live directories of each broker."""
+    without_file: Counter[BrokerKey] = field(default_factory=Counter)
+    """Number of those without ``partition.metadata``."""
 
     @classmethod
     def of(
@@ -263,6 +275,8 @@ class RepairView:
                     (view.rows if odd or row["topic"] in adopted else in_order).append(row)
                 if kind == Kind.LOG_DIR:
                     head = row
+                    if seen.identity is not None and seen.identity.version > 0:
+                        view.on_kraft.add(broker)
             known_scheme = next((each for each in Scheme if each == scheme), None)
             view.log_dirs[seen.log_dir] = RepairableLogDir(
                 seen.log_dir, head, known_scheme, frozenset(held), frozenset(foreign)
@@ -302,6 +316,8 @@ class RepairView:
         kind, topic, partition, topic_id = row["kind"], row["topic"], row["partition"], row["topic_id"]
         if kind == Kind.LIVE and topic is not None:
             self.copies[broker, topic, partition] += 1
+            self.live[broker] += 1
+            self.without_file[broker] += row["metadata_state"] == MetadataState.MISSING
         if topic_id is None:
             return
         if kind in _COPIES and topic is not None and row["metadata_state"] == MetadataState.OK:

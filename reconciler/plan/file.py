@@ -80,32 +80,30 @@ def parse_plan(data: bytes, location: str = "the plan") -> Plan:
         fields = json_text.parse_object(_LAST_COMMA.sub(rb"\1", data), FORMAT)
     except DamagedFileError as error:
         raise RefusedError(f"{location}: {error}; make a new plan") from error
-    reader = json_text.FieldReader(fields, FORMAT)
-    if reader.integer("schema_version", 32) != SCHEMA_VERSION:
+    reader = json_text.FieldReader(fields)
+    if reader.integer("schema_version") != SCHEMA_VERSION:
         reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
-    created_ms, delay_ms = reader.integer("created_ms", 64, least=0), reader.integer("delay_ms", 64, least=0)
+    created_ms, delay_ms = reader.integer("created_ms", bits=64, least=0), reader.integer("delay_ms", bits=64, least=0)
     host, user, fingerprint = reader.text("host"), reader.text("user"), reader.text("fingerprint")
-    reasons: list[str] = []
-    log_dirs = tuple(_log_dir(each, reasons) for each in _objects(fields, "log_dirs", reasons))
-    metadata = tuple({key: str(value) for key, value in each.items()} for each in _objects(fields, "metadata", reasons))
+    reasons = reader.reasons
+    log_dirs = tuple(map(_log_dir, reader.objects("log_dirs")))
+    metadata = tuple({key: str(value) for key, value in each.values.items()} for each in reader.objects("metadata"))
     if fingerprint != _sum({key: value for key, value in fields.items() if key not in _NOT_IN_HEAD}):
         reasons.append("its head does not have the fingerprint that stands there, so something in it was changed")
     actions = []
-    for number, each in enumerate(_objects(fields, "actions", reasons), start=1):
-        found = list(_problems(each, fingerprint, {log_dir.path for log_dir in log_dirs}))
+    for number, each in enumerate(reader.objects("actions"), start=1):
+        found = _problems(each.values, fingerprint, {log_dir.path for log_dir in log_dirs})
         reasons += [f"action {number}: {reason}" for reason in found]
         if not found:
-            actions.append(_action(each))
+            actions.append(_action(each.values))
     places = Counter((each.kind, each.log_dir, each.name) for each in actions)
     reasons += [
         f"{kind} of {log_dir}/{name} stands there twice" for (kind, log_dir, name), times in places.items() if times > 1
     ]
-    for reason in reasons[:_SHOWN]:
-        reader.note(reason)
     if len(reasons) > _SHOWN:
-        reader.note(f"and {len(reasons) - _SHOWN} more")
+        reasons[_SHOWN:] = [f"and {len(reasons) - _SHOWN} more"]
     try:
-        reader.check()
+        reader.check(FORMAT)
     except DamagedFileError as error:
         raise RefusedError(
             f"{location}: {error}; lines of actions may be taken out, and nothing else may be changed: make a new plan"
@@ -150,31 +148,17 @@ def _of_action(head: str, fields: Mapping[str, Any]) -> str:
     return _sum({"head": head, **fields})
 
 
-def _objects(fields: Mapping[str, object], key: str, reasons: list[str]) -> list[Mapping[str, Any]]:
-    found = fields.get(key)
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        reasons.append(f"{key}: expected a list of objects")
-        return []
-    return found
-
-
-def _log_dir(fields: Mapping[str, object], reasons: list[str]) -> PlannedLogDir:
-    reader = json_text.FieldReader(fields, FORMAT)
+def _log_dir(reader: json_text.FieldReader) -> PlannedLogDir:
     path, staging = reader.text("path"), reader.text("staging")
     if not is_absolute(path):
-        reader.note(f"path is {path!r:.60}, expected an absolute one without '.' or '..'")
-    planned = PlannedLogDir(
+        reader.wrong("path", "an absolute path without '.' or '..'", path)
+    return PlannedLogDir(
         path,
-        reader.text("cluster_id") if fields.get("cluster_id") is not None else None,
-        reader.integer("node_id", 32) if fields.get("node_id") is not None else None,
-        reader.text("directory_id") if fields.get("directory_id") is not None else None,
+        reader.text("cluster_id") if reader.raw("cluster_id") is not None else None,
+        reader.integer("node_id") if reader.raw("node_id") is not None else None,
+        reader.text("directory_id") if reader.raw("directory_id") is not None else None,
         staging,
     )
-    try:
-        reader.check()
-    except DamagedFileError as error:
-        reasons.append(f"log dir {path!r:.60}: {error.problem}")
-    return planned
 
 
 def _problems(fields: Mapping[str, Any], head: str, known: set[str]) -> list[str]:
@@ -183,20 +167,16 @@ def _problems(fields: Mapping[str, Any], head: str, known: set[str]) -> list[str
     found = []
     if fields.get("fingerprint") != _of_action(head, own):
         found.append("it was changed, or comes from another plan: its fingerprint does not fit")
-    reader = json_text.FieldReader(fields, FORMAT)
+    reader = json_text.FieldReader(fields)
     _read_texts(fields, reader, known)
-    reader.integer("partition", 32, least=0)
+    reader.integer("partition", least=0)
     for key in ("inode", "bytes", "disk_bytes", "modified_ms", "created_ms", "due_ms"):
         if fields.get(key) is not None:
-            reader.integer(key, 64)
+            reader.integer(key, bits=64)
     for key in ("topic_id", "wanted_topic_id"):
         if fields.get(key) is not None and not _is_id(fields[key]):
             reader.note(f"{key} is {fields[key]!r:.40}, expected a topic ID")
-    try:
-        reader.check()
-    except DamagedFileError as error:
-        found.append(error.problem)
-    return found
+    return [*found, "; ".join(reader.reasons)] if reader.reasons else found
 
 
 def _read_texts(fields: Mapping[str, Any], reader: json_text.FieldReader, known: set[str]) -> None:

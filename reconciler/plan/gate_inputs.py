@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -20,7 +20,7 @@ from reconciler.plan.gates import CLOCK_TOLERANCE_MS, BrokerFacts, CandidateFact
 from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind
 from reconciler.plan.policy import PlanChoice, is_internal_topic
 from reconciler.text import age, moment
-from reconciler.verdicts import Judged, Verdict, broker_of
+from reconciler.verdicts import CLOCK_SKEW_MS, Judged, Verdict, broker_of
 
 SightingKey = tuple[str, int | None, str | None]
 """Log dir, inode and topic ID of a replica that was seen unwanted; a new directory of the same name is another one."""
@@ -37,6 +37,15 @@ class Sighting(NamedTuple):
 
     as_of_ms: int
     seen_ms: int
+
+
+def count_sightings(sightings: Iterable[Sighting], apart_ms: int) -> int:
+    """Count the sightings that are evidence of their own: of later metadata than the one before, and apart in time."""
+    number, last = 0, None
+    for each in sorted(sightings, key=lambda one: one.seen_ms):
+        if last is None or (each.as_of_ms > last.as_of_ms and each.seen_ms - last.seen_ms >= apart_ms):
+            number, last = number + 1, each
+    return number
 
 
 class UsedMetadata(NamedTuple):
@@ -135,7 +144,10 @@ def _ids(action: Action, judged: Judged) -> set[str]:
 
 
 def _newer(view: PlanView, pairs: Iterable[Candidate]) -> Iterator[str]:
-    """Find candidates that changed after the time as of which the metadata speaks, or at a time that is not known."""
+    """Find candidates that changed after the metadata's as-of time, or so shortly before that clocks do not tell.
+
+    A candidate whose times are not known is one of them.
+    """
     for action, judged in pairs:
         as_of_ms = _identity(view, judged).as_of_ms
         if as_of_ms is None:
@@ -143,9 +155,12 @@ def _newer(view: PlanView, pairs: Iterable[Candidate]) -> Iterator[str]:
         changed_ms = max(action.modified_ms or 0, action.created_ms or 0)
         if not changed_ms:
             yield f"{action.replica} (nothing says when it was made)"
-        elif changed_ms > as_of_ms:
-            what = "made" if (action.created_ms or 0) > as_of_ms else "changed"
-            yield f"{action.replica} ({what} {moment(changed_ms)}, {age(changed_ms - as_of_ms)} later)"
+        elif changed_ms > as_of_ms - CLOCK_SKEW_MS:
+            what = "made" if (action.created_ms or 0) > as_of_ms - CLOCK_SKEW_MS else "changed"
+            when = f"{age(changed_ms - as_of_ms)} later"
+            if changed_ms <= as_of_ms:
+                when = f"less than {age(CLOCK_SKEW_MS)} before, by which clocks may differ"
+            yield f"{action.replica} ({what} {moment(changed_ms)}, {when})"
 
 
 class DoubtfulCopies(NamedTuple):
@@ -210,6 +225,39 @@ def _copies(state: DesiredState, pairs: Iterable[Candidate]) -> dict[tuple[str, 
         copies.live += bool(row["in_sync"]) and not (fenced and fenced.get(row["node_id"], True))
         copies.is_led |= bool(row["leader"])
     return found
+
+
+def led_elsewhere(
+    states: Mapping[str, DesiredState], replicas: Collection[tuple[BrokerKey, str, int]]
+) -> frozenset[tuple[BrokerKey, str, int]]:
+    """Find the replicas that their broker can fetch anew: another one leads the partition, is in sync, and lives.
+
+    Args:
+        states: by cluster.
+        replicas: topics by name.
+    """
+    of_cluster: dict[str, list[tuple[BrokerKey, str, int]]] = defaultdict(list)
+    for key in replicas:
+        if key[1] is not None:
+            of_cluster[key[0].cluster].append(key)
+    found = set[tuple[BrokerKey, str, int]]()
+    for cluster, keys in of_cluster.items():
+        if cluster in states:
+            leaders = _leaders(states[cluster], {topic for _, topic, _ in keys})
+            found |= {key for key in keys if leaders.get(key[1:], key[0].node) != key[0].node}
+    return frozenset(found)
+
+
+def _leaders(state: DesiredState, topics: Collection[str]) -> dict[tuple[str, int], int]:
+    """Map topic and partition to the live broker that leads it in sync; a source without brokers says of all so."""
+    fenced = {row["node_id"]: bool(row["fenced"]) for row in state.brokers.to_pylist()}
+    rows = in_memory(state.replicas).select(["topic", "partition", "node_id", "in_sync", "leader"])
+    rows = rows.filter(pc.is_in(rows.column("topic"), value_set=pc.cast(sorted(topics), "string")))
+    return {
+        (row["topic"], row["partition"]): row["node_id"]
+        for row in rows.to_pylist()
+        if row["leader"] and row["in_sync"] and not (fenced and fenced.get(row["node_id"], True))
+    }
 
 
 def _strange(view: PlanView, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -313,6 +361,7 @@ def _metadata(state: DesiredState, cluster: str, memory: EarlierRuns) -> Metadat
         replicas_before,
         identity.ends_early,
         went_back(identity, memory.used.get(cluster, ())),
+        identity.as_of_from,
     )
 
 

@@ -7,10 +7,12 @@ Source: DESIGN §6.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from reconciler.errors import RefusedError
+from reconciler.plan.plan import Plan
 from reconciler.plan.policy import BY_NUMBER, HOUR_MS, Gate, Policy
 from reconciler.text import age, count, listed, moment
 
@@ -53,6 +55,7 @@ class MetadataFacts:
         replicas_before: number of wanted replicas last time; None: not known.
         ends_early: why the source is not whole, one sentence each.
         went_back: a clause that compares it with what an applied plan was made from; None: it is not older.
+        as_of_from: what its time rests on, one clause; empty: on its newest record.
     """
 
     location: str
@@ -64,6 +67,7 @@ class MetadataFacts:
     replicas_before: int | None = None
     ends_early: tuple[str, ...] = ()
     went_back: str | None = None
+    as_of_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,8 @@ class CandidateFacts:
     """Names of the replicas to be staged that are in doubt, by the reason; a name may have a remark in brackets.
 
     Attributes:
-        newer: made or written to after the time as of which the metadata speaks.
+        newer: made or written to after the time as of which the metadata speaks, or so shortly before that clocks do
+            not tell.
         uncommitted: condemned by records that may still be taken back.
         sole_copies: the only copy in sync.
         no_live_copy: in sync elsewhere, but on no live broker, or without a leader.
@@ -117,6 +122,20 @@ class Refusal:
     gate: Gate
     reason: str = field(compare=False)
     option: tuple[str, str] = field(default=("", ""), compare=False)
+
+
+class GatesShutError(RefusedError):
+    """A plan is refused because gates are shut.
+
+    Attributes:
+        refusals: every shut gate.
+        plan: what would be planned if they were open, to be shown and never carried out.
+    """
+
+    def __init__(self, shut: Sequence[Refusal], plan: Plan) -> None:
+        """Join the reasons into one message."""
+        super().__init__("no plan is made: " + "; ".join(refusal.reason for refusal in shut))
+        self.refusals, self.plan = tuple(shut), plan
 
 
 def refusals(facts: GateInputs, policy: Policy) -> list[Refusal]:
@@ -234,7 +253,14 @@ def _of_candidates(facts: GateInputs) -> Iterator[Refusal]:
     }
     for gate, (names, sentence) in sentences.items():
         if names:
-            yield _refused(gate, f"{sentence.format(count(len(names), 'replica is', 'replicas are'))}: {listed(names)}")
+            said = f"{sentence.format(count(len(names), 'replica is', 'replicas are'))}: {listed(names)}"
+            yield _refused(gate, said + (_as_of(facts.metadata) if gate is Gate.NEWER else ""))
+
+
+def _as_of(metadata: tuple[MetadataFacts, ...]) -> str:
+    """Say as of when each source speaks whose time rests on something else than its newest record."""
+    dated = [each for each in metadata if each.as_of_from and each.as_of_ms is not None]
+    return "".join(f"; {each.location} speaks as of {moment(each.as_of_ms)}, by {each.as_of_from}" for each in dated)
 
 
 def _refused(gate: Gate, what: str, number: str = "") -> Refusal:

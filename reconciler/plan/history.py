@@ -66,6 +66,10 @@ class History:
             dict(written),
         )
 
+    def cut_short(self, plan: str) -> list[tuple[str, RunJournal]]:
+        """Return log dir and journal of each run of this same plan that has no end."""
+        return [each for each in self.journals if each[1].plan == plan and each[1].finished_ms is None]
+
     def noted(self, plan: str) -> set[SightingKey]:
         """Return the replicas that a run of this same plan has already noted as unwanted."""
         return {

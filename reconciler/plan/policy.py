@@ -2,7 +2,9 @@
 
 A comparison can be right and its premise wrong: metadata of another cluster, of last month, or of a cluster that has
 just lost its topics makes every replica look stale. So a plan is held to gates before it is made. No metadata may
-condemn what is younger than it, and nothing is condemned by what is not known. Each gate has one override::
+condemn what is younger than it, and nothing is condemned by what is not known. What was written less than
+:data:`reconciler.verdicts.CLOCK_SKEW_MS` before the metadata's last record counts as younger, because the clocks of two
+machines differ. Each gate has one override::
 
     cluster      the metadata names no cluster.id, or the log dirs are of another one    --allow cluster
     broker       the metadata does not know the node.id of these log dirs                --allow broker
@@ -42,6 +44,8 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from layout.topic import NAMESPACE_SEPARATOR
+from logstore import check_fields
+from reconciler.errors import UsageError
 from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind
 from reconciler.verdicts import Verdict
 
@@ -61,6 +65,10 @@ INTERNAL_TOPICS: Final = (
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
+
+
+_MOST = float(1 << 62)
+"""No age, span or number of bytes comes near it; a sum with a time stays within an int64."""
 
 
 class Gate(StrEnum):
@@ -108,6 +116,9 @@ class Policy:
         most_share: the greatest part of a broker's live replicas that may be staged.
         most_count: the greatest number of a broker's live replicas that may be staged.
         allowed: gates of :data:`ALLOWABLE` that are open.
+
+    Raises:
+        UsageError: one is of another type, is negative, or is a part of more than 1: such a gate would never shut.
     """
 
     oldest_ms: int | None
@@ -115,6 +126,11 @@ class Policy:
     most_share: float | None
     most_count: int | None
     allowed: frozenset[Gate] = frozenset()
+
+    def __post_init__(self) -> None:
+        part, number = (0.0, 1.0), (0.0, _MOST)
+        limits = {"oldest_ms": number, "most_shrink": part, "most_share": part, "most_count": number}
+        check_fields(self, UsageError, limits)
 
     @classmethod
     def kip516(cls) -> Policy:
@@ -159,7 +175,12 @@ class PlanChoice:
         sightings: number of runs, this one included, that must have seen a replica unwanted before it is staged.
         apart_ms: least time between two sightings that count; the later one also needs later metadata.
         internal: shell patterns of topics that are internal beside Kafka's own.
-        strays_without_id: whether strays without a topic ID get one too, where the live replica is in sync.
+        strays_without_id: whether strays without a topic ID get one too, where a replica lives in their place, its data
+            in sync.
+        refetched: topics whose replicas with a missing or damaged topic ID are staged, so that they are fetched anew.
+
+    Raises:
+        UsageError: one is of another type or negative, or no sighting at all is asked for.
     """
 
     policy: Policy = field(default_factory=Policy.cautious)
@@ -172,6 +193,11 @@ class PlanChoice:
     apart_ms: int = HOUR_MS
     internal: tuple[str, ...] = INTERNAL_TOPICS
     strays_without_id: bool = False
+    refetched: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        limits = dict.fromkeys(("delay_ms", "need", "apart_ms"), (0.0, _MOST))
+        check_fields(self, UsageError, {**limits, "sightings": (1.0, _MOST)})
 
     def has(self, action: Action) -> bool:
         """Whether the choice of topics and verdicts includes an action."""

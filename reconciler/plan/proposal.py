@@ -3,7 +3,8 @@
 The case table has judged each replica. The verdicts lead to these actions::
 
     STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC    stage; in log dirs that are ours, create the wanted replica in its place
-    NO_ID                                    write the topic ID, unless others of the topic hold another one
+    NO_ID                                    write the topic ID, unless others or a leader epoch deny it
+    DAMAGED, NO_ID of a topic to refetch     stage, if another broker leads it in sync, or nobody wants it here
     STAGED, STAGED_DUE, STRAY and wanted     restore, unless a replica of the partition lives, or several could come
     STRAY and not wanted                     if the operator chose strays: give it a due time where it lies; one without
                                              a topic ID only if the operator chose that too, and the replica that lives
@@ -20,8 +21,9 @@ while a gate is shut. Source: DESIGN §3, §4, §6.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from layout import partition_metadata
@@ -31,41 +33,42 @@ from layout.ids import TopicId
 from layout.ours import STAGED_RECORD
 from layout.scheme import partition_path
 from layout.topic import TopicPartition
+from logstore import check_fields
 from logstore.rows import Kind
 from reconciler.desired import BrokerKey, DesiredState
-from reconciler.errors import RefusedError
+from reconciler.errors import UsageError
 from reconciler.next_steps import WITHOUT_ID, Call, Command, step_of_finding, undo_of_file, undo_of_staging
 from reconciler.plan.evidence import PlanView, ScannedLogDir
 from reconciler.plan.file import sealed
-from reconciler.plan.gate_inputs import EarlierRuns, Sighting, copies_in_doubt, gather_gate_inputs
-from reconciler.plan.gates import Refusal, refusals
+from reconciler.plan.gate_inputs import (
+    EarlierRuns,
+    Sighting,
+    copies_in_doubt,
+    count_sightings,
+    gather_gate_inputs,
+    led_elsewhere,
+)
+from reconciler.plan.gates import GatesShutError, refusals
 from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, LeftAlone, Plan, PlannedLogDir
 from reconciler.plan.policy import PlanChoice, cheapest, is_internal_topic
 from reconciler.text import age, count
-from reconciler.verdicts import Judged, Row, Verdict, broker_of
-
-
-class GatesShutError(RefusedError):
-    """A plan is refused because gates are shut.
-
-    Attributes:
-        refusals: every shut gate.
-        plan: what would be planned if they were open, to be shown and never carried out.
-    """
-
-    def __init__(self, shut: Sequence[Refusal], plan: Plan) -> None:
-        """Join the reasons into one message."""
-        super().__init__("no plan is made: " + "; ".join(refusal.reason for refusal in shut))
-        self.refusals, self.plan = tuple(shut), plan
+from reconciler.verdicts import Judged, Row, Verdict, broker_of, epoch_above
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOrigin:
-    """When, where and by whom a plan is made."""
+    """When, where and by whom a plan is made.
+
+    Raises:
+        UsageError: one is of another type, or the time is before 1970.
+    """
 
     now_ms: int
     host: str
     user: str
+
+    def __post_init__(self) -> None:
+        check_fields(self, UsageError, {"now_ms": (0, math.inf)})
 
 
 def make_plan(view: PlanView, choice: PlanChoice, origin: PlanOrigin, memory: EarlierRuns | None = None) -> Plan:
@@ -81,7 +84,7 @@ def make_plan(view: PlanView, choice: PlanChoice, origin: PlanOrigin, memory: Ea
         GatesShutError: one or more gates are shut.
     """
     memory = memory or EarlierRuns()
-    draft = PlanDraft(view, choice.strays, origin.now_ms + choice.delay_ms, choice.strays_without_id)
+    draft = PlanDraft(view, choice, origin.now_ms + choice.delay_ms)
     draft.fill()
     possible = [action for action, _ in draft.candidates]
     picked = [action for action in possible if choice.has(action)]
@@ -143,15 +146,6 @@ def _seen_often_enough(action: Action, view: PlanView, choice: PlanChoice, memor
     return replace(action, kind=ActionKind.NOTE_SIGHTING, why=f"{action.why}; {seen}", due_ms=None, undo=None)
 
 
-def count_sightings(sightings: Iterable[Sighting], apart_ms: int) -> int:
-    """Count the sightings that are evidence of their own: of later metadata than the one before, and apart in time."""
-    number, last = 0, None
-    for each in sorted(sightings, key=lambda one: one.seen_ms):
-        if last is None or (each.as_of_ms > last.as_of_ms and each.seen_ms - last.seen_ms >= apart_ms):
-            number, last = number + 1, each
-    return number
-
-
 def _planned(log_dir: ScannedLogDir) -> PlannedLogDir:
     row = log_dir.row
     return PlannedLogDir(log_dir.path, row["cluster_id"], row["node_id"], row["directory_id"], log_dir.staging)
@@ -197,24 +191,22 @@ class PlanDraft:
 
     Attributes:
         view: the evidence.
-        strays: whether strays get a due time.
+        choice: of the operator: whether strays get a due time, and what is fetched anew.
         due_ms: when a purge may delete a replica that the plan stages.
-        without_id: whether strays without a topic ID get a due time where the live replica is in sync.
         candidates: actions, each with its judged row.
     """
 
     view: PlanView
-    strays: bool
+    choice: PlanChoice
     due_ms: int
-    without_id: bool = False
     candidates: list[tuple[Action, Judged]] = field(default_factory=list)
     _left: dict[tuple[str, Verdict, str], list[tuple[str, str, Judged, Command | None]]] = field(
         default_factory=lambda: defaultdict(list)
     )
     _stays: set[ReplicaKey] = field(default_factory=set)
     """Live replicas, by topic name, that are not staged."""
-    _in_sync: dict[ReplicaKey, str] = field(default_factory=dict)
-    """Live replicas, by topic name, that are as they should be and in sync → their paths."""
+    _in_place: dict[ReplicaKey, tuple[str, bool]] = field(default_factory=dict)
+    """Live replicas, by topic name, that are as they should be → their paths, and whether they are in sync."""
     _ids: dict[tuple[BrokerKey, str], set[str]] = field(default_factory=lambda: defaultdict(set))
     """Topic IDs of all replicas of a topic on this broker, live, staged or stray."""
 
@@ -224,7 +216,9 @@ class PlanDraft:
         for each in judged:
             self._note(each)
         for each in judged:
-            if each.verdict in UNWANTED:
+            if self._is_to_refetch(each):
+                self._refetch(each)
+            elif each.verdict in UNWANTED:
                 self._stage(each)
             elif each.verdict is Verdict.NO_ID:
                 self._write_topic_id(each)
@@ -267,8 +261,9 @@ class PlanDraft:
         broker = broker_of(row)
         if row["kind"] == Kind.LIVE and judged.verdict not in UNWANTED:
             self._stays.add((broker, row["topic"], row["partition"]))
-        if judged.verdict is Verdict.OK and judged.wanted is not None and judged.wanted["in_sync"]:
-            self._in_sync[broker, row["topic"], row["partition"]] = f"{row['log_dir']}/{row['name']}"
+        if judged.verdict is Verdict.OK and judged.wanted is not None:
+            lives = (f"{row['log_dir']}/{row['name']}", bool(judged.wanted["in_sync"]))
+            self._in_place[broker, row["topic"], row["partition"]] = lives
         if row["topic"] and row["topic_id"]:
             self._ids[broker, row["topic"]].add(row["topic_id"])
 
@@ -290,25 +285,33 @@ class PlanDraft:
         certain = judged.row.judged and row["topic_id"] and (judged.row.complete or judged.row.id_topic)
         if (row["log_dir"], row["name"]) in self.view.recorded:
             return
-        if not self.strays:
+        if not self.choice.strays:
             self._leave(judged, f"{judged.evidence}; --strays gives it a due time", together=True)
-        elif not certain and not (self.without_id and self._twin(row)):
+        elif not certain and not (self.choice.strays_without_id and self._twin(row)):
             self._leave_uncertain(judged, row)
         elif len(row["name"]) >= MAX_DIRECTORY_NAME:
             self._leave(judged, f"{judged.evidence}; its name was cut, so nothing says surely what it was")
         elif self.view.log_dirs[row["log_dir"]].scheme is not None:
             self._leave(judged, f"{judged.evidence}; in a log dir that is ours no broker makes one", together=True)
         else:
-            twin = "" if certain else f"; without a topic ID, and {self._twin(row)} is live and in sync in its place"
+            twin = "" if certain else f"; without a topic ID, and {self._twin(row)}"
             judged = replace(judged, evidence=f"{judged.evidence}{twin}")
             undo = undo_of_file("/".join((row["log_dir"], row["name"], STAGED_RECORD)))
             self._add(ActionKind.STAGE_STRAY, judged, row, due_ms=self.due_ms, undo=undo.text)
 
     def _twin(self, row: Row) -> str | None:
-        """Find the live replica of a stray's name that is as it should be and in sync; None: there is none."""
+        """Describe the live replica of a stray's name whose data is in sync; None: there is none.
+
+        A replica of a stopped broker is not in sync; where another live broker leads it, it is fetched from there.
+        """
         if row["topic_id"] or len(row["name"]) >= MAX_DIRECTORY_NAME:
             return None
-        return self._in_sync.get((broker_of(row), row["topic"], row["partition"]))
+        key = (broker_of(row), row["topic"], row["partition"])
+        path, in_sync = self._in_place.get(key, ("", False))
+        if in_sync:
+            return f"{path} is live and in sync in its place"
+        led = path and led_elsewhere(self.view.states, [key])
+        return f"{path} is live in its place, and another live broker leads it in sync" if led else None
 
     def _leave_uncertain(self, judged: Judged, row: Row) -> None:
         """Leave a stray of which nothing says surely that it is unwanted, and name the way on."""
@@ -318,19 +321,38 @@ class PlanDraft:
             reason = "nothing says surely that it is unwanted"
             self._leave(judged, f"{judged.evidence}; {reason}", together=True, command=call.explain(path))
             return
-        reason = f"it has no topic ID; {twin} is live and in sync in its place, so {WITHOUT_ID} gives it a due time"
+        reason = f"it has no topic ID; {twin}, so {WITHOUT_ID} gives it a due time"
         again = call.plan(strays=True, without_id=True)
         self._leave(judged, f"{judged.evidence}; {reason}", command=again)
 
+    def _is_to_refetch(self, judged: Judged) -> bool:
+        is_uncertain = judged.verdict in (Verdict.DAMAGED, Verdict.NO_ID) and judged.row.kind == Kind.LIVE
+        return is_uncertain and judged.row.topic in self.choice.refetched
+
+    def _refetch(self, judged: Judged) -> None:
+        """Stage a replica of which no topic ID is certain, where nothing is lost by that."""
+        row = judged.observed or {}
+        unwanted = judged.row.judged and judged.row.complete and not judged.row.wanted
+        if judged.row.copies > 1:
+            self._leave(judged, f"{judged.evidence}; it is live twice: repair that first")
+        elif unwanted or led_elsewhere(self.view.states, [(broker_of(row), row["topic"], row["partition"])]):
+            self._stage(judged)
+        else:
+            reason = "no other live broker leads it in sync, as far as the metadata knows, so it is not fetched anew"
+            self._leave(judged, f"{judged.evidence}; {reason}")
+
     def _write_topic_id(self, judged: Judged) -> None:
         row = judged.observed or {}
-        wanted = judged.row.wanted_topic_id
-        others = sorted(self._ids[broker_of(row), row["topic"]] - {wanted})
+        broker, wanted = broker_of(row), judged.row.wanted_topic_id
+        others = sorted(self._ids[broker, row["topic"]] - {wanted})
+        above = epoch_above(self.view.epochs.get((row["log_dir"], row["name"])), judged.wanted)
         if others:
             self._leave(judged, f"other replicas of topic {row['topic']} here hold topic ID {others[0]}, not {wanted}")
-            return
-        undo = undo_of_file("/".join((row["log_dir"], row["name"], partition_metadata.FILE_NAME)))
-        self._add(ActionKind.WRITE_TOPIC_ID, judged, row, undo=undo.text)
+        elif above is not None:
+            self._leave(judged, f"{judged.evidence}; {above}", command=self._call(judged).repair())
+        else:
+            undo = undo_of_file("/".join((row["log_dir"], row["name"], partition_metadata.FILE_NAME)))
+            self._add(ActionKind.WRITE_TOPIC_ID, judged, row, undo=undo.text)
 
     def _restore_all(self) -> set[ReplicaKey]:
         """Plan restores; return the wanted replicas, by topic ID, that have a staged or stray copy."""

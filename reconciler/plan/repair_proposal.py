@@ -1,4 +1,4 @@
-"""Make a repair plan from rows, file contents and the desired state, and decide which topic IDs are certain. Pure.
+"""Make a repair plan from rows, file contents and the desired state. Pure.
 
 The case table judges each row. The rules about topic IDs are here; ``repair_files`` has the rules about files in the
 root of a log dir and about duplicates. A problem without a repair is in the plan too, with the reason. Where one repair
@@ -6,10 +6,10 @@ would disturb another in the same log dir, the second one waits for the next pla
 
 A topic ID is *certain* when the metadata wants exactly this topic and partition on this broker under it, and nothing on
 the broker's disks contradicts it. A contradiction may come from the file itself, other replicas of the topic, other
-topics under the ID, a staged or stray copy, or a leader epoch on the disk that the metadata has not reached. Such an
-epoch means that the data is of a topic that was deleted and re-created while the broker was away. A replica that holds
-*another* ID is changed only when the operator names its topic, and so declares the data to be the new topic's.
-Source: DESIGN §3, §6; USERS pains 1 and 2, F4; FACTS §6.2, §6.5.
+topics under the ID, a staged or stray copy, or a leader epoch on the disk that the metadata has not reached. What also
+shows that the data is of the present topic (:func:`reconciler.verdicts.shown_present`), or that nothing does, is in the
+evidence. A replica that holds *another* ID is changed only when the operator names its topic, and so declares the data
+to be the new topic's. Source: DESIGN §3, §6; USERS pains 1 and 2, F4; FACTS §6.2, §6.5.
 """
 
 from __future__ import annotations
@@ -33,9 +33,13 @@ from layout.ours import (
     sealed_repair_plan,
     sum_of,
 )
+from logstore import check_fields
 from logstore.rows import Kind, MetadataState
 from reconciler.desired import DesiredState, MetadataIdentity, registered_log_dirs
+from reconciler.errors import UsageError
+from reconciler.next_steps import UncertainReplica
 from reconciler.plan.evidence import Files, RepairableLogDir, RepairView, last_epoch
+from reconciler.plan.gate_inputs import led_elsewhere
 from reconciler.plan.repair_files import (
     UndecidedDuplicate,
     checkpoint_actions,
@@ -43,7 +47,16 @@ from reconciler.plan.repair_files import (
     is_damaged,
     leftover_action,
 )
-from reconciler.verdicts import Judged, Row, Verdict, broker_of, compare
+from reconciler.verdicts import (
+    Judged,
+    Neighbours,
+    Row,
+    Verdict,
+    broker_of,
+    compare,
+    epoch_above,
+    shown_present,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +72,9 @@ class RepairChoice:
     adopted: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
     """Paths of copies of a replica that stay, where it is live twice, whatever their rank."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, UsageError)
 
     def has(self, kinds: Collection[RepairKind]) -> bool:
         """Whether the choice includes any of these kinds."""
@@ -123,12 +139,7 @@ def undecided_duplicates(
 ) -> tuple[UndecidedDuplicate, ...]:
     """List the replicas that are live twice, of which a person has to say which copy stays.
 
-    Args:
-        view: the evidence, as for :func:`propose_repair`.
-        files: contents of the replicas' files.
-        states: by cluster.
-        now_ms: in ms since 1970.
-        kept: paths of copies about which that is said already.
+    The arguments are those of :func:`propose_repair`; ``kept`` are paths of copies about which that is said already.
     """
     rows = [row for row in view.rows if view.log_dirs[row["log_dir"]].can_be_trusted]
     live = [each for each in compare(states, rows, now_ms) if each.observed and each.observed["kind"] == Kind.LIVE]
@@ -224,6 +235,10 @@ WRONG_CURE = (
     "deleting partition.metadata is the wrong cure: a KRaft broker since 3.7.1 sets a replica without it aside as "
     "stray, data and all"
 )
+NOTHING_SHOWS = (
+    "nothing shows that its data is of the present topic and not of an older one of this name: the metadata does not "
+    "count it as in sync, and a leader epoch that is not above the metadata's tells nothing"
+)
 _BECOMES_STRAY = (
     "a KRaft broker since 3.7.1 sets it aside as stray at its next start, which loses the data where this is the only "
     "copy"
@@ -294,17 +309,21 @@ def _against(judged: Judged, row: Row, view: RepairView) -> Iterator[str]:
 
 
 def _old_data(judged: Judged, row: Row, view: RepairView, files: Files) -> Iterator[str]:
-    """Yield signs that the data is of an older topic of the same name; the operator may override them."""
+    """Yield signs that the data may be of an older topic of the same name; the operator may override them."""
     wanted = judged.row.wanted_topic_id
     others = sorted(set(view.ids_of_topic.get((broker_of(row), row["topic"]), ())) - {wanted})
     if others:
         yield f"other replicas of topic {row['topic']} on this broker hold topic ID {others[0]}, and not {wanted}"
-    on_disk, in_metadata = last_epoch(row, files), None if judged.wanted is None else judged.wanted["leader_epoch"]
-    if on_disk is not None and in_metadata is not None and on_disk > in_metadata:
-        yield (
-            f"its last leader epoch is {on_disk} and the metadata's is {in_metadata}, so it may be data of a topic "
-            f"that was deleted and made anew; if the metadata was lost and made anew, --adopt-topic-id {row['topic']}"
-        )
+    on_disk = last_epoch(row, files)
+    above = epoch_above(on_disk, judged.wanted)
+    if above is not None:
+        yield f"{above}; if the metadata was lost and made anew, --adopt-topic-id {row['topic']}"
+
+
+def _neighbours(judged: Judged, row: Row, view: RepairView) -> Neighbours:
+    broker = broker_of(row)
+    holders = view.ids_of_topic.get((broker, row["topic"]), Counter()).get(judged.row.wanted_topic_id, 0)
+    return Neighbours(holders, broker in view.on_kraft, view.live[broker], view.without_file[broker])
 
 
 def _other_id(judged: Judged, row: Row, view: RepairView, files: Files) -> RepairAction | LeftAlone:
@@ -386,12 +405,45 @@ def _action(kind: RepairKind, judged: Judged, view: RepairView, files: Files, ev
 
 
 def _why_certain(judged: Judged, row: Row, view: RepairView, adopt: bool) -> str:
-    wanted = judged.row.wanted_topic_id
-    others = view.ids_of_topic.get((broker_of(row), row["topic"]), Counter()).get(wanted, 0)
-    beside = f"{others} other of this broker's replicas of the topic hold it" if others else "nothing here denies it"
+    wanted, near = judged.row.wanted_topic_id, _neighbours(judged, row, view)
+    said = [f"{near.holders} other of this broker's replicas of the topic hold it" if near.holders else ""]
+    said += [shown_present(judged, near) or "", "--adopt-topic-id vouches for the data" if adopt else ""]
+    beside = "; ".join(dict.fromkeys(filter(None, said))) or f"nothing here denies it; but {NOTHING_SHOWS}"
     damage = row["problem"] or f"there is no {partition_metadata.FILE_NAME}: {_BECOMES_STRAY}"
-    vouched = "; --adopt-topic-id vouches for the data" if adopt else ""
     return (
         f"{damage}. The metadata wants partition {row['partition']} of topic {row['topic']} on this broker under topic "
-        f"ID {wanted}, and {beside}{vouched}"
+        f"ID {wanted}, and {beside}"
     )
+
+
+def uncertain_replicas(
+    view: RepairView, files: Files, states: Mapping[str, DesiredState], now_ms: int
+) -> Iterator[UncertainReplica]:
+    """Find the replicas that no repair takes on, by the same evidence; one that is live twice is for another repair."""
+    rows = [row for row in view.rows if view.log_dirs[row["log_dir"]].can_be_trusted]
+    left = []
+    for judged in compare(states, rows, now_ms):
+        row = judged.observed or {}
+        # What is staged beside a log dir is no matter for its broker.
+        if row.get("kind") in (Kind.FUTURE, Kind.STRAY, Kind.STAGED) and not row["name"].startswith("../"):
+            yield UncertainReplica(row["log_dir"], row["name"], row["topic"], row["problem"] or "", is_live=False)
+        elif row.get("kind") == Kind.LIVE and view.copies_of(row) <= 1:
+            found = certain_id(judged, view, files, ())
+            shown = shown_present(judged, _neighbours(judged, row, view)) is not None
+            if isinstance(found, LeftAlone) or (found is not None and not shown):
+                left.append((judged, row, found, shown))
+    elsewhere = led_elsewhere(states, [(broker_of(row), row["topic"], row["partition"]) for _, row, *_ in left])
+    for judged, row, found, shown in left:
+        key, is_left = (broker_of(row), row["topic"], row["partition"]), isinstance(found, LeftAlone)
+        unwanted = judged.row.judged and judged.row.complete and not judged.row.wanted
+        adopted = isinstance(certain_id(judged, view, files, [row["topic"]]), RepairAction)
+        yield UncertainReplica(
+            row["log_dir"],
+            row["name"],
+            row["topic"],
+            found.reason if isinstance(found, LeftAlone) else NOTHING_SHOWS,
+            can_be_adopted=adopted,
+            can_go=unwanted or key in elsewhere,
+            waits=is_left and adopted and shown and epoch_above(last_epoch(row, files), judged.wanted) is None,
+            is_repaired=not is_left,
+        )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from layout.directory_name import DirectoryKind
 from layout.errors import BrokerEffect
+from layout.ids import TopicId
 from layout.partition_metadata import FILE_NAME as PARTITION_METADATA
 from layout.quorum_state import FILE_NAME as QUORUM_STATE
 from logstore.rows import MetadataState
@@ -23,9 +24,6 @@ from reconciler.text import count, listed
 
 QUORUM_LAYOUT_1_SINCE = KafkaRelease(3, 8)
 """First release with layout 1 of ``quorum-state``; earlier ones know layout 0 alone (FACTS §2.8)."""
-
-METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-"""The topic ID of the metadata log itself (FACTS §2.1)."""
 
 _NO_REPLICA = (DirectoryKind.INTERNAL, DirectoryKind.FOREIGN)
 _NOT_FOLLOWED = "a symbolic link, which a broker follows and this does not"
@@ -100,8 +98,8 @@ def _contents(seen: DirectorySeen, asked: BrokerAsked) -> Iterator[tuple[str, st
         )
         yield "quorum_state_too_new", sentence, QUORUM_STATE
     found = seen.metadata
-    if found.effect is BrokerEffect.NONE and found.topic_id not in (None, METADATA_TOPIC_ID):
-        sentence = f"it holds topic ID {found.topic_id}, and that of the metadata log is {METADATA_TOPIC_ID}"
+    if found.effect is BrokerEffect.NONE and found.topic_id not in (None, TopicId.METADATA):
+        sentence = f"it holds topic ID {found.topic_id}, and that of the metadata log is {TopicId.METADATA}"
         yield "metadata_log_topic_id", sentence, PARTITION_METADATA
     first, last = seen.first_offset or 0, seen.last_snapshot
     if first > 0 and (last is None or last < first):

@@ -24,6 +24,7 @@ from reconciler.text import count
 _SUMMARY: Mapping[Effect, tuple[str, str]] = {
     Effect.LOG_DIR_OFFLINE: ("log dir", "would go offline"),
     Effect.DELETED: ("replica", "would be deleted"),
+    Effect.OLD_RECORDS: ("replica", "would bring a deleted topic's records into the new one"),
     Effect.RENAMED_TO_STRAY: ("replica", "would be renamed to -stray"),
     Effect.REPLACED: ("replica", "would be replaced by a future one"),
     Effect.CREATED_EMPTY: ("log dir or replica", "would be created empty"),

@@ -12,7 +12,9 @@ from enum import StrEnum
 from typing import Self
 
 from layout.directory_name import DirectoryKind
+from layout.errors import InvalidQuestionError
 from layout.log_dir_set import Requirement
+from logstore import check_fields
 from reconciler.desired import Mode
 from reconciler.preflight.releases import KafkaRelease, StartAnswer, start_unwanted, start_with_directory
 
@@ -35,6 +37,9 @@ class BrokerAsked:
     release: KafkaRelease
     mode: Mode
     migrating: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self, InvalidQuestionError)
 
     @classmethod
     def of(cls, release: KafkaRelease, mode: BrokerMode) -> Self:

@@ -11,6 +11,7 @@ other releases are treated like their neighbours.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +20,7 @@ from typing import Self
 from layout.directory_name import REMOTE_LOG_INDEX_CACHE, SUFFIXES, DirectoryKind, parse
 from layout.errors import BrokerEffect, InvalidQuestionError
 from layout.scheme import STAGING_DIR
+from logstore import check_fields
 from reconciler.desired import Mode
 
 _RELEASE = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?")
@@ -26,11 +28,18 @@ _RELEASE = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?")
 
 @dataclass(frozen=True, slots=True, order=True)
 class KafkaRelease:
-    """A release of Apache Kafka; releases compare by age."""
+    """A release of Apache Kafka; releases compare by age.
+
+    Raises:
+        InvalidQuestionError: a part is no number, or negative.
+    """
 
     major: int
     minor: int
     patch: int = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self, InvalidQuestionError, dict.fromkeys(("major", "minor", "patch"), (0, math.inf)))
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -95,9 +95,10 @@ def replica_findings(broker: SeenBroker, asked: BrokerAsked, wants: BrokerWants)
 
 def _place(log_dir: SeenLogDir, seen: DirectorySeen, row: Row | None) -> FindingPlace:
     name = parse(seen.name)
-    topic_id = seen.metadata.topic_id or (None if row is None else row["topic_id"])
+    found = seen.metadata.topic_id
+    in_row = None if row is None else row["topic_id"]
     topic = name.topic if name.topic is None else utf8(name.topic)
-    return FindingPlace(log_dir.path, seen.shown, topic, name.partition, topic_id)
+    return FindingPlace(log_dir.path, seen.shown, topic, name.partition, in_row if found is None else str(found))
 
 
 def _by_name(log_dir: SeenLogDir, seen: DirectorySeen, place: FindingPlace, asked: BrokerAsked) -> Finding | None:
@@ -184,7 +185,9 @@ def _compared_with_metadata(replica: _LoadedReplica, loading: _LoadedReplicas) -
             f"the disk holds topic ID {place.topic_id}, the metadata want {want.topic_id or 'another'}: "
             f"{_refusal(asked)}"
         )
-        yield Finding(Effect.NOT_SERVED, "inconsistent_topic_id", sentence, place, replicas=1)
+        compares = asked.release >= _COMPARES_FROM_THE_FIRST_REQUEST_ON_SINCE
+        effect = Effect.NOT_SERVED if compares else Effect.OLD_RECORDS
+        yield Finding(effect, "inconsistent_topic_id", sentence, place, replicas=1)
     if goes is None or not _renames_strays_first(asked):
         _remember(replica, loading)
 

@@ -39,6 +39,8 @@ class Effect(StrEnum):
     """The broker goes on without this disk."""
     DELETED = "deleted"
     """Data is deleted for ever, within about a minute."""
+    OLD_RECORDS = "old_records"
+    """Records of a deleted topic count as those of the topic that has its name now."""
     RENAMED_TO_STRAY = "renamed_to_stray"
     """A replica becomes a stray with its data, and is replicated again from another broker, if one has it."""
     REPLACED = "replaced"

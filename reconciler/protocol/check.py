@@ -109,10 +109,14 @@ def _about_numbers(topic: str, numbers: Sequence[int]) -> Iterator[str]:
 
 def _about_brokers(topic: TopicState, good: set[tuple[int, ...]]) -> Iterator[str]:
     """Check lists of broker ids; ``good`` keeps the valid ones, so that each list is checked once."""
-    lists = {state.replicas for state in topic.partitions}
-    lists.update(state.isr for state in topic.partitions)
-    lists.update(state.adding for state in topic.partitions)
-    lists.update(state.removing for state in topic.partitions)
+    try:
+        lists = {state.replicas for state in topic.partitions}
+        lists.update(state.isr for state in topic.partitions)
+        lists.update(state.adding for state in topic.partitions)
+        lists.update(state.removing for state in topic.partitions)
+    except TypeError:  # what cannot be hashed is no number
+        yield f"{topic.topic!s:.80}: replicas, isr, adding or removing has something else than broker ids"
+        return
     lists -= good
     bad = {each for each in lists if not _are_brokers(each)}
     good |= lists - bad

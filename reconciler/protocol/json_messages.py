@@ -12,13 +12,13 @@ from typing import Any
 
 import orjson
 
-from layout.errors import InvalidNameError
+from layout.errors import InvalidIdError, InvalidNameError
 from layout.ids import TopicId
+from layout.json_text import FieldReader
 from layout.topic import check_full_topic_name
 from logstore.parallel import paused_gc
 from reconciler.errors import InvalidRequestError
 from reconciler.protocol.check import MAX_PARTITIONS, check_extent, check_request
-from reconciler.protocol.json_fields import INT64, JsonFields
 from reconciler.protocol.messages import tree
 from reconciler.protocol.requests import (
     ControlRequest,
@@ -42,7 +42,6 @@ _STOP_REPLICA_FIELDS = frozenset(
     {"deletePartitions", "delete_partitions", "ungroupedPartitions", "topics", "partitions"}
 )
 _LEADER_AND_ISR_FIELDS = frozenset({"ungroupedPartitionStates", "topic_states", "liveLeaders", "live_leaders", "type"})
-_INT16 = 1 << 15
 _TopicPartitionError = tuple[str, TopicId | None, PartitionError]
 
 
@@ -112,7 +111,7 @@ def parse_stop_replica(data: bytes, location: str) -> StopReplicaRequest:
         controller_id=document.integer("controllerId", "controller_id"),
         controller_epoch=document.integer("controllerEpoch", "controller_epoch"),
         topics=tuple(_stop_topics(_stop_partitions(document, flag), document)),
-        broker_epoch=document.integer("brokerEpoch", "broker_epoch", default=-1, bound=INT64),
+        broker_epoch=document.integer("brokerEpoch", "broker_epoch", default=-1, bits=64),
         is_kraft_controller=document.boolean("isKRaftController", default=False),
     )
     _refuse(document, location, what)
@@ -129,7 +128,7 @@ def parse_response(
     grouped: dict[tuple[str, TopicId | None], list[PartitionError]] = {}
     for topic, topic_id, found in _partition_errors(document):
         grouped.setdefault((topic, topic_id), []).append(found)
-    error = document.integer("errorCode", "error_code", bound=_INT16)
+    error = document.integer("errorCode", "error_code", bits=16)
     _refuse(document, location, what)
     return kind(error, tuple(TopicErrors(*key, tuple(errors)) for key, errors in grouped.items()))
 
@@ -170,14 +169,14 @@ def _leader_and_isr(document: object, location: str) -> LeaderAndIsrRequest:
         InvalidRequestError: with every reason: its place, the expected and the found value.
     """
     reasons: list[str] = []
-    fields = _unwrapped(JsonFields.of(document, "", reasons))
+    fields = _unwrapped(FieldReader.of(document, "", reasons))
     request = _read_leader_and_isr(fields) if fields else None
     if request is None or reasons:
         raise InvalidRequestError(location, reasons)
     return request
 
 
-def _unwrapped(document: JsonFields | None) -> JsonFields | None:
+def _unwrapped(document: FieldReader | None) -> FieldReader | None:
     """The request inside a line of Kafka's request log, or the document itself."""
     if document is None or not document.has("request"):
         return document
@@ -188,20 +187,20 @@ def _unwrapped(document: JsonFields | None) -> JsonFields | None:
     return document.child("request")
 
 
-def _read_leader_and_isr(fields: JsonFields) -> LeaderAndIsrRequest:
+def _read_leader_and_isr(fields: FieldReader) -> LeaderAndIsrRequest:
     controller_epoch = fields.integer("controllerEpoch", "controller_epoch")
     return LeaderAndIsrRequest(
         controller_id=fields.integer("controllerId", "controller_id"),
         controller_epoch=controller_epoch,
         topics=_topic_states(fields),
-        broker_epoch=fields.integer("brokerEpoch", "broker_epoch", default=-1, bound=INT64),
+        broker_epoch=fields.integer("brokerEpoch", "broker_epoch", default=-1, bits=64),
         type=_request_type(fields),
         is_kraft_controller=fields.boolean("isKRaftController", "is_kraft_controller", default=False),
         live_leaders=tuple(_live_leader(each) for each in fields.objects("liveLeaders", "live_leaders", optional=True)),
     )
 
 
-def _request_type(fields: JsonFields) -> RequestType:
+def _request_type(fields: FieldReader) -> RequestType:
     if not isinstance(fields.raw("type"), str):
         return RequestType.of(fields.integer("type", default=RequestType.UNSPECIFIED))
     found = RequestType.named(fields.raw("type"))
@@ -210,7 +209,7 @@ def _request_type(fields: JsonFields) -> RequestType:
     return found or RequestType.UNSPECIFIED
 
 
-def _topic_states(fields: JsonFields) -> tuple[TopicState, ...]:
+def _topic_states(fields: FieldReader) -> tuple[TopicState, ...]:
     """Read the topics of version 2 and later, or of the older list by partition; each topic and partition once."""
     partitions: dict[str, dict[int, PartitionState]] = {}
     ids: dict[str, TopicId | None] = {}
@@ -222,7 +221,7 @@ def _topic_states(fields: JsonFields) -> tuple[TopicState, ...]:
     else:
         for topic in fields.objects("topicStates", "topic_states"):
             name = _topic_name(topic)
-            topic_id = topic.topic_id()
+            topic_id = _topic_id(topic)
             if ids.setdefault(name, topic_id) != topic_id:
                 topic.wrong("topicId", f"the ID that {name} has before, {ids[name]}", topic.raw("topicId", "topic_id"))
             for state in topic.objects("partitionStates", "partition_states"):
@@ -231,14 +230,28 @@ def _topic_states(fields: JsonFields) -> tuple[TopicState, ...]:
     return tuple(TopicState(name, ids[name], tuple(partitions.get(name, {}).values())) for name in ids)
 
 
-def _check_distinct(ids: dict[str, TopicId | None], fields: JsonFields) -> None:
+def _check_distinct(ids: dict[str, TopicId | None], fields: FieldReader) -> None:
     owners: dict[TopicId, str] = {}
     for name, topic_id in ids.items():
         if topic_id is not None and owners.setdefault(topic_id, name) != name:
             fields.reasons.append(f"topic ID {topic_id}: expected of one topic, found of {owners[topic_id]} and {name}")
 
 
-def _topic_name(fields: JsonFields) -> str:
+def _topic_id(fields: FieldReader) -> TopicId | None:
+    """Read the topic ID; None for a missing ID and for the zero ID, which means the same."""
+    found = fields.raw("topicId", "topic_id")
+    if found is None:
+        return None
+    try:
+        topic_id = TopicId.parse(found) if isinstance(found, str) else None
+    except InvalidIdError:
+        topic_id = None
+    if topic_id is None:
+        fields.wrong("topicId", "a topic ID of 22 characters of base64url", found)
+    return None if topic_id is None or topic_id.is_zero else topic_id
+
+
+def _topic_name(fields: FieldReader) -> str:
     name = fields.text("topicName", "topic")
     try:
         check_full_topic_name(name or "unnamed")
@@ -247,7 +260,7 @@ def _topic_name(fields: JsonFields) -> str:
     return name
 
 
-def _add_partition(partitions: dict[int, PartitionState], fields: JsonFields, topic: str) -> None:
+def _add_partition(partitions: dict[int, PartitionState], fields: FieldReader, topic: str) -> None:
     state = PartitionState(
         partition=fields.integer("partitionIndex", "partition", least=0),
         controller_epoch=fields.integer("controllerEpoch", "controller_epoch"),
@@ -266,7 +279,7 @@ def _add_partition(partitions: dict[int, PartitionState], fields: JsonFields, to
     partitions[state.partition] = state
 
 
-def _live_leader(fields: JsonFields) -> LiveLeader:
+def _live_leader(fields: FieldReader) -> LiveLeader:
     return LiveLeader(
         broker_id=fields.integer("brokerId", "id"),
         host=fields.text("hostName", "host"),
@@ -274,32 +287,32 @@ def _live_leader(fields: JsonFields) -> LiveLeader:
     )
 
 
-def _document(data: bytes, location: str, what: str) -> JsonFields:
+def _document(data: bytes, location: str, what: str) -> FieldReader:
     try:
         with paused_gc():
             loaded = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise InvalidRequestError(location, [f"it is no JSON: {error}"], what) from error
     reasons: list[str] = []
-    document = JsonFields.of(loaded, "", reasons)
+    document = FieldReader.of(loaded, "", reasons)
     if document is None:
         raise InvalidRequestError(location, reasons, what)
     return document
 
 
-def _refuse(document: JsonFields, location: str, what: str) -> None:
+def _refuse(document: FieldReader, location: str, what: str) -> None:
     if document.reasons:
         raise InvalidRequestError(location, document.reasons, what)
 
 
-def _stop_partitions(document: JsonFields, flag: bool) -> Iterator[tuple[str, TopicId | None, StopPartition]]:
+def _stop_partitions(document: FieldReader, flag: bool) -> Iterator[tuple[str, TopicId | None, StopPartition]]:
     """Yield each partition with its topic, from the list that the version has."""
     if document.has("ungroupedPartitions"):
         for each in document.objects("ungroupedPartitions"):
             yield each.text("topicName"), None, StopPartition(each.integer("partitionIndex", least=0), delete=flag)
     elif document.has("topics", "partitions"):
         for topic in document.objects("topics", "partitions"):
-            name, topic_id = topic.text("name", "topic"), topic.topic_id()
+            name, topic_id = topic.text("name", "topic"), _topic_id(topic)
             numbers = "partitionIndexes" if topic.has("partitionIndexes") else "partition_ids"
             # Partition numbers follow the rules of broker ids: distinct, and not negative.
             for number in topic.broker_ids(numbers):
@@ -320,7 +333,7 @@ def _stop_partitions(document: JsonFields, flag: bool) -> Iterator[tuple[str, To
 
 
 def _stop_topics(
-    stopped: Iterable[tuple[str, TopicId | None, StopPartition]], document: JsonFields
+    stopped: Iterable[tuple[str, TopicId | None, StopPartition]], document: FieldReader
 ) -> Iterator[StopTopic]:
     """Group partitions by topic name; the same name under two IDs is a reason."""
     partitions: dict[str, list[StopPartition]] = {}
@@ -333,19 +346,19 @@ def _stop_topics(
         yield StopTopic(name, ids[name], tuple(states))
 
 
-def _partition_errors(document: JsonFields) -> Iterator[_TopicPartitionError]:
+def _partition_errors(document: FieldReader) -> Iterator[_TopicPartitionError]:
     """Yield each partition's answer with its topic, from the list that the version has."""
     if document.has("topics"):
         for topic in document.objects("topics"):
-            topic_id = topic.topic_id()
+            topic_id = _topic_id(topic)
             for error in topic.objects("partitionErrors"):
                 yield "", topic_id, _partition_error(error)
         return
     for error in document.objects("partitionErrors", "partitions"):
         name = error.text("topicName", "topic") if error.has("topicName", "topic") else ""
-        yield name, error.topic_id(), _partition_error(error)
+        yield name, _topic_id(error), _partition_error(error)
 
 
-def _partition_error(fields: JsonFields) -> PartitionError:
+def _partition_error(fields: FieldReader) -> PartitionError:
     number = fields.integer("partitionIndex", "partition", least=0)
-    return PartitionError(number, fields.integer("errorCode", "error_code", bound=_INT16))
+    return PartitionError(number, fields.integer("errorCode", "error_code", bits=16))

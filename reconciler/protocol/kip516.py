@@ -26,9 +26,10 @@ from reconciler.protocol.requests import (
     TopicErrors,
     TopicState,
 )
-from reconciler.protocol.tables import INTS, Field, Message, Struct
+from reconciler.protocol.schema import INTS, Array, Field, Message, Struct
+from reconciler.protocol.tables import id_of
 
-_TOPIC_ID = Field("topic_id", "uuid", default=None, tag=0)
+_TOPIC_ID = Field("topic_id", "uuid", tag=0)
 _ONE = range(1)
 _STATE_OF: Any = PartitionState
 
@@ -69,20 +70,24 @@ LEADER_AND_ISR = Message(
             Field("type", "int8", tag=0),
             Field(
                 "topic_states",
-                Struct(
-                    "topic_states",
-                    (Field("topic", "string"), _TOPIC_ID, Field("partition_states", _PARTITION_STATE)),
-                    TopicState,
-                    attrgetter("topic", "topic_id", "partitions"),
+                Array(
+                    Struct(
+                        "topic_states",
+                        (Field("topic", "string"), _TOPIC_ID, Field("partition_states", Array(_PARTITION_STATE))),
+                        lambda topic, raw, states: TopicState(topic, id_of(raw), states),
+                        attrgetter("topic", "topic_id", "partitions"),
+                    )
                 ),
             ),
             Field(
                 "live_leaders",
-                Struct(
-                    "live_leaders",
-                    (Field("id", "int32"), Field("host", "string"), Field("port", "int32")),
-                    LiveLeader,
-                    attrgetter("broker_id", "host", "port"),
+                Array(
+                    Struct(
+                        "live_leaders",
+                        (Field("id", "int32"), Field("host", "string"), Field("port", "int32")),
+                        LiveLeader,
+                        attrgetter("broker_id", "host", "port"),
+                    )
                 ),
             ),
         ),
@@ -118,11 +123,13 @@ LEADER_AND_ISR_RESPONSE = Message(
             Field("error_code", "int16"),
             Field(
                 "partitions",
-                Struct(
-                    "partitions",
-                    (_TOPIC_ID, Field("partition", "int32"), Field("error_code", "int16")),
-                    lambda topic_id, partition, error: ("", topic_id, partition, error),
-                    lambda flat: flat[1:],
+                Array(
+                    Struct(
+                        "partitions",
+                        (_TOPIC_ID, Field("partition", "int32"), Field("error_code", "int16")),
+                        lambda raw, *error: ("", id_of(raw), *error),
+                        lambda flat: flat[1:],
+                    )
                 ),
             ),
         ),
@@ -160,11 +167,13 @@ STOP_REPLICA = Message(
             Field("delete_partitions", "bool"),
             Field(
                 "partitions",
-                Struct(
-                    "partitions",
-                    (Field("topic", "string"), _TOPIC_ID, Field("partition_ids", INTS)),
-                    lambda *values: values,
-                    tuple,
+                Array(
+                    Struct(
+                        "partitions",
+                        (Field("topic", "string"), _TOPIC_ID, Field("partition_ids", INTS)),
+                        lambda topic, raw, numbers: (topic, id_of(raw), numbers),
+                        tuple,
+                    )
                 ),
             ),
         ),
@@ -183,11 +192,18 @@ STOP_REPLICA_RESPONSE = Message(
             Field("error_code", "int16"),
             Field(
                 "partitions",
-                Struct(
-                    "partitions",
-                    (Field("topic", "string"), _TOPIC_ID, Field("partition", "int32"), Field("error_code", "int16")),
-                    lambda *flat: flat,
-                    tuple,
+                Array(
+                    Struct(
+                        "partitions",
+                        (
+                            Field("topic", "string"),
+                            _TOPIC_ID,
+                            Field("partition", "int32"),
+                            Field("error_code", "int16"),
+                        ),
+                        lambda topic, raw, *error: (topic, id_of(raw), *error),
+                        tuple,
+                    )
                 ),
             ),
         ),

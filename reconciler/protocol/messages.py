@@ -29,7 +29,8 @@ from reconciler.protocol.requests import (
     StopTopic,
     TopicState,
 )
-from reconciler.protocol.tables import KIP516, LEADER_AND_ISR, STOP_REPLICA, Message, Version
+from reconciler.protocol.schema import Message
+from reconciler.protocol.tables import KIP516, LEADER_AND_ISR, STOP_REPLICA, Version
 from reconciler.protocol.writing import tree_of, write_string, write_struct
 
 _FIXED_HEADER = struct.Struct(">hhi")

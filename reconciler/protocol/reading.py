@@ -8,13 +8,14 @@ cost nothing. Every failure is a :class:`MalformedMessageError` that says where.
 from __future__ import annotations
 
 import struct
+from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeAlias
+from itertools import groupby
+from typing import Any, Final, TypeAlias
 
-from layout.ids import TopicId
 from reconciler.protocol.errors import MalformedMessageError
-from reconciler.protocol.tables import INTS, Field, Struct
+from reconciler.protocol.schema import Array, Field, Kind, Struct
 
 MAX_MESSAGE_BYTES = 100 << 20
 """A longer message is refused, as on a broker's connection (``socket.request.max.bytes``)."""
@@ -24,20 +25,25 @@ MAX_WEIGHT = 16_000_000
 1.4 million; a message of this weight takes some 600 MB of memory."""
 
 _STRUCT_WEIGHT = 8
-_REMEMBERED_LISTS = 4096
+_REMEMBERED_LISTS = 1 << 16
 
-FORMATS = {"bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q"}
-_SIZES = {"bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uuid": 16}
+FORMATS: Final[dict[Kind, str]] = {
+    "bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "float64": "d", "uuid": "16s"
+}  # fmt: skip
+"""Primitives of a fixed width, as codes of ``struct``."""
+
+UNREADABLE: Final = (MalformedMessageError, IndexError, struct.error)
+"""The errors of reading broken bytes; a caller that knows the place turns them into one error with it."""
 
 
 class Budget:
-    """The rest of :data:`MAX_WEIGHT` while one message is read, and the lists of brokers read so far."""
+    """How much more may be read for one message or one log, and the lists of numbers read so far."""
 
     __slots__ = ("left", "lists")
 
-    def __init__(self) -> None:
-        self.left = MAX_WEIGHT
-        self.lists: dict[bytes, tuple[int, ...]] = {}
+    def __init__(self, weight: int = MAX_WEIGHT) -> None:
+        self.left = weight
+        self.lists: defaultdict[str, dict[bytes, tuple[Any, ...]]] = defaultdict(dict)
 
     def spend(self, weight: int) -> None:
         """Spend some of the budget; raises MalformedMessageError where not enough is left."""
@@ -56,7 +62,7 @@ StructReader: TypeAlias = Callable[[bytes, int, Budget], tuple[Any, int]]
 def reader(table: Struct, version: int, flexible: bool) -> StructReader:
     """Compile the reader of a struct in one version; it returns the value and the offset behind it.
 
-    Besides MalformedMessageError, a reader raises ``struct.error`` or ``IndexError`` where the bytes end too soon.
+    It raises one of :data:`UNREADABLE`, for example ``IndexError`` where the bytes end too soon.
     """
     steps, make = _steps(table, version, flexible), table.make
 
@@ -88,8 +94,37 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
     return value, at + 1
 
 
+def read_zigzag(data: bytes, at: int) -> tuple[int, int]:
+    """Read a signed varint of at most 32 bits; return it with the offset behind it."""
+    raw, at = read_varint(data, at)
+    return (raw >> 1) ^ -(raw & 1), at
+
+
+def read_long_zigzag(data: bytes, at: int) -> tuple[int, int]:
+    """Read a signed varint of at most 64 bits; return it with the offset behind it."""
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            value &= 0xFFFF_FFFF_FFFF_FFFF
+            return (value >> 1) ^ -(value & 1), at
+    raise MalformedMessageError(f"the varint that ends at byte {at - 1} has more than 64 bits")
+
+
 def read_string(data: bytes, at: int, flexible: bool) -> tuple[str | None, int]:
     """Read a string, None where it is null; return it with the offset behind it."""
+    raw, end = _read_bytes(data, at, flexible)
+    if raw is None:
+        return None, end
+    try:
+        return raw.decode(), end
+    except UnicodeDecodeError as error:
+        raise MalformedMessageError(f"the string at byte {end - len(raw)} is no UTF-8") from error
+
+
+def _read_bytes(data: bytes, at: int, flexible: bool) -> tuple[bytes | None, int]:
     if flexible:
         length, at = read_varint(data, at)
         length -= 1
@@ -102,10 +137,7 @@ def read_string(data: bytes, at: int, flexible: bool) -> tuple[str | None, int]:
     end = at + length
     if end > len(data):
         raise MalformedMessageError(f"a string of {length} bytes at byte {at} is longer than what is left")
-    try:
-        return data[at:end].decode(), end
-    except UnicodeDecodeError as error:
-        raise MalformedMessageError(f"the string at byte {at} is no UTF-8") from error
+    return data[at:end], end
 
 
 def skip_tags(data: bytes, at: int) -> int:
@@ -121,26 +153,24 @@ def skip_tags(data: bytes, at: int) -> int:
 
 
 def _steps(table: Struct, version: int, flexible: bool) -> list[ReadStep]:
+    """Compile a step for each field; one for adjacent numbers, and one for adjacent fields that are not written."""
     steps: list[ReadStep] = []
-    run = ""
-    for field in table.fields:
-        there = field.first <= version <= field.last
-        if there and field.tag is None and field.kind in FORMATS:
-            run += FORMATS[str(field.kind)]
+    for is_sent, fields in groupby(table.fields, lambda field: field.tag is None and field.is_in(version)):
+        if not is_sent:
+            steps.append(_constants([field.default for field in fields]))
             continue
-        if run:
-            steps.append(_numbers(run))
-            run = ""
-        steps.append(_other(field, version, flexible) if there and field.tag is None else _constant(field.default))
-    if run:
-        steps.append(_numbers(run))
+        for code, run in groupby(fields, lambda field: field.kind in FORMATS):
+            if code:
+                steps.append(_numbers("".join(FORMATS[field.kind] for field in run)))
+            else:
+                steps += (_field_step(field, version, flexible) for field in run)
     if flexible:
         steps.append(_tags(table, version))
     return steps
 
 
-def _numbers(run: str) -> ReadStep:
-    form = struct.Struct(f">{run}")
+def _numbers(codes: str) -> ReadStep:
+    form = struct.Struct(f">{codes}")
     unpack, size = form.unpack_from, form.size
 
     def step(data: bytes, at: int, values: list[Any], budget: Budget) -> int:
@@ -150,37 +180,45 @@ def _numbers(run: str) -> ReadStep:
     return step
 
 
-def _constant(default: Any) -> ReadStep:
+def _constants(defaults: list[Any]) -> ReadStep:
     def step(data: bytes, at: int, values: list[Any], budget: Budget) -> int:
-        values.append(default)
+        values += defaults
         return at
 
     return step
 
 
-def _other(field: Field, version: int, flexible: bool) -> ReadStep:
-    if isinstance(field.kind, Struct):
-        return _structs(field.name, field.kind, version, flexible)
-    if field.kind == INTS:
-        return _ints(field.name, flexible)
-    return _uuid() if field.kind == "uuid" else _string(field.name, flexible)
+def _field_step(field: Field, version: int, flexible: bool) -> ReadStep:
+    kind = field.kind
+    if kind in FORMATS:
+        return _numbers(FORMATS[kind])
+    if isinstance(kind, Struct):
+        return _struct(reader(kind, version, flexible))
+    if not isinstance(kind, Array):
+        return _text(field, flexible)
+    if kind.item in FORMATS:
+        return _number_list(field, FORMATS[kind.item], flexible)
+    if isinstance(kind.item, Struct):
+        return _structs(field, kind.item, version, flexible)
+    return _texts(field, _text(Field(field.name, kind.item), flexible), flexible)
 
 
-def _uuid() -> ReadStep:
+def _struct(read: StructReader) -> ReadStep:
     def step(data: bytes, at: int, values: list[Any], budget: Budget) -> int:
-        raw = data[at : at + 16]
-        if len(raw) < 16:
-            raise IndexError
-        values.append(TopicId(raw) if any(raw) else None)
-        return at + 16
+        value, at = read(data, at, budget)
+        values.append(value)
+        return at
 
     return step
 
 
-def _string(name: str, flexible: bool) -> ReadStep:
+def _text(field: Field, flexible: bool) -> ReadStep:
+    name, nullable = field.name, field.nullable
+    read = read_string if field.kind == "string" else _read_bytes
+
     def step(data: bytes, at: int, values: list[Any], budget: Budget) -> int:
-        text, behind = read_string(data, at, flexible)
-        if text is None:
+        text, behind = read(data, at, flexible)
+        if text is None and not nullable:
             raise MalformedMessageError(f"{name} at byte {at} is null")
         values.append(text)
         return behind
@@ -188,8 +226,8 @@ def _string(name: str, flexible: bool) -> ReadStep:
     return step
 
 
-def _count(data: bytes, at: int, flexible: bool, name: str, least: int) -> tuple[int, int]:
-    """Read the length of an array whose elements take at least ``least`` bytes, and the offset of the first."""
+def _count(data: bytes, at: int, field: Field, flexible: bool, least: int) -> tuple[int, int]:
+    """Read the length of an array whose items take ``least`` bytes or more, -1 for null; and the offset behind it."""
     if flexible:
         count, at = read_varint(data, at)
         count -= 1
@@ -198,38 +236,71 @@ def _count(data: bytes, at: int, flexible: bool, name: str, least: int) -> tuple
         if at > len(data):
             raise IndexError
     if count < 0:
-        raise MalformedMessageError(f"{name} at byte {at} is null")
+        if field.nullable:
+            return -1, at
+        raise MalformedMessageError(f"{field.name} at byte {at} is null")
     if count * least > len(data) - at:
         raise MalformedMessageError(
-            f"{name} at byte {at} says that it has {count} elements, more than there is room for"
+            f"{field.name} at byte {at} says that it has {count} elements, more than there is room for"
         )
     return count, at
 
 
-def _ints(name: str, flexible: bool) -> ReadStep:
+def _number_list(field: Field, code: str, flexible: bool) -> ReadStep:
+    width = struct.calcsize(f">{code}")
+
     def step(data: bytes, at: int, values: list[Any], budget: Budget) -> int:
-        count, at = _count(data, at, flexible, name, 4)
-        budget.spend(count)
-        end = at + 4 * count
+        short = data[at] if flexible else 0
+        if 0 < short < 0x80 and at + width * (short - 1) < len(data):
+            count, at = short - 1, at + 1  # nearly every list: reading its count costs no call
+        else:
+            count, at = _count(data, at, field, flexible, width)
+        if count < 0:
+            values.append(None)
+            return at
+        budget.left -= count
+        if budget.left < 0:
+            budget.spend(0)  # which says so
+        end = at + width * count
         raw = data[at:end]
         # The same few lists of brokers occur again and again: making each once saves time and memory.
-        found = budget.lists.get(raw)
+        known = budget.lists[code]
+        found = known.get(raw)
         if found is None:
-            found = struct.unpack(f">{count}i", raw)
-            if len(budget.lists) < _REMEMBERED_LISTS:
-                budget.lists[raw] = found
+            found = struct.unpack(f">{code * count}", raw)
+            if len(known) < _REMEMBERED_LISTS:
+                known[raw] = found
         values.append(found)
         return end
 
     return step
 
 
-def _structs(name: str, table: Struct, version: int, flexible: bool) -> ReadStep:
-    steps, make = _steps(table, version, flexible), table.make
+def _texts(field: Field, item: ReadStep, flexible: bool) -> ReadStep:
+    def step(data: bytes, at: int, values: list[Any], budget: Budget) -> int:
+        count, at = _count(data, at, field, flexible, 1 if flexible else 2)
+        if count < 0:
+            values.append(None)
+            return at
+        budget.spend(_STRUCT_WEIGHT * count)
+        found: list[Any] = []
+        for _ in range(count):
+            at = item(data, at, found, budget)
+        values.append(tuple(found))
+        return at
+
+    return step
+
+
+def _structs(field: Field, table: Struct, version: int, flexible: bool) -> ReadStep:
+    name, steps, make = field.name, _steps(table, version, flexible), table.make
     least = max(1, _least_size(table, version, flexible))
 
     def step(data: bytes, at: int, values: list[Any], budget: Budget) -> int:
-        count, at = _count(data, at, flexible, name, least)
+        count, at = _count(data, at, field, flexible, least)
+        if count < 0:
+            values.append(None)
+            return at
         budget.spend(_STRUCT_WEIGHT * count)
         made: list[Any] = []
         try:
@@ -250,9 +321,9 @@ def _structs(name: str, table: Struct, version: int, flexible: bool) -> ReadStep
 
 def _tags(table: Struct, version: int) -> ReadStep:
     known = {
-        field.tag: (place, reader(Struct("", (_untagged(field),), lambda value: value, tuple), version, True))
+        field.tag: (place, field.name, _field_step(field, version, flexible=True))
         for place, field in enumerate(table.fields)
-        if field.tag is not None and field.first <= version <= field.last
+        if field.tag is not None and field.is_in(version)
     }
 
     def step(data: bytes, at: int, values: list[Any], budget: Budget) -> int:
@@ -266,26 +337,31 @@ def _tags(table: Struct, version: int) -> ReadStep:
             if end > len(data):
                 raise MalformedMessageError(f"tag {tag} at byte {at} is longer than what is left")
             if tag in known:
-                place, read = known[tag]
-                # The field is read as a struct of its own, whose tagged section is empty.
-                values[place], behind = read(data[at:end] + b"\0", 0, budget)
-                if behind != size + 1:
-                    raise MalformedMessageError(f"tag {tag} at byte {at} has {size} bytes, which its field has not")
+                place, name, read = known[tag]
+                behind = read(data, at, values, budget)
+                if behind != end:
+                    raise MalformedMessageError(
+                        f"tag {tag} at byte {at} has {size} bytes, and its {name} takes {behind - at}"
+                    )
+                values[place] = values.pop()
             at = end
         return at
 
     return step
 
 
-def _untagged(field: Field) -> Field:
-    return Field(field.name, field.kind, field.first, field.last, field.default)
-
-
 def _least_size(table: Struct, version: int, flexible: bool) -> int:
     """The smallest size in bytes of a struct in this version."""
     size = int(flexible)
     for field in table.fields:
-        if field.tag is None and field.first <= version <= field.last:
-            length = 1 if flexible else (2 if field.kind == "string" else 4)
-            size += _SIZES.get(field.kind, length) if isinstance(field.kind, str) else length
+        if field.tag is None and field.is_in(version):
+            size += _least_field(field.kind, version, flexible)
     return size
+
+
+def _least_field(kind: Kind, version: int, flexible: bool) -> int:
+    if isinstance(kind, Struct):
+        return _least_size(kind, version, flexible)
+    if kind in FORMATS:
+        return struct.calcsize(f">{FORMATS[kind]}")
+    return 1 if flexible else 4 if isinstance(kind, Array) else 2

@@ -52,7 +52,7 @@ def _check_types(value: object, expected: Mapping[str, tuple[type | UnionType, s
     reasons = [
         f"{name}: {noun} is expected, found {getattr(value, name)!r:.60}"
         for name, (kind, noun) in expected.items()
-        if not isinstance(getattr(value, name), kind)
+        if not isinstance(getattr(value, name), kind) or (kind is int and isinstance(getattr(value, name), bool))
     ]
     if reasons:
         raise InvalidRequestError("what was given", reasons, type(value).__name__)

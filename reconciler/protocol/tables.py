@@ -1,14 +1,11 @@
 """The control messages as data: one table for each struct, by which messages are read and written.
 
-A field has its name as Kafka's own JSON has it, its kind, and the versions that have it. ``make`` turns the values of
-all fields, in the order of the table, into one of our values, and ``take`` does the reverse; a field that a version
-lacks has its default. Source: FACTS §5.1, §5.3 and the message layouts of 3.9; KIP-516, *Protocol Changes*.
+Source: FACTS §5.1, §5.3 and the message layouts of 3.9; KIP-516, *Protocol Changes*.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final, Literal, TypeAlias
 
@@ -27,60 +24,16 @@ from reconciler.protocol.requests import (
     TopicErrors,
     TopicState,
 )
+from reconciler.protocol.schema import INTS, NEWEST, Array, Field, Message, Struct
 
 KIP516: Final = "kip-516"
 Version: TypeAlias = int | Literal["kip-516"]
 """A shipped version, or the form that the proposal draws."""
 
-_NEWEST = 99
 
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One field of a struct.
-
-    Attributes:
-        name: as in Kafka's JSON, or in the proposal.
-        kind: ``bool``, ``int8`` to ``int64``, ``string``, ``uuid``; an array of ``int32``; or an array of structs.
-        first: the first version that has it.
-        last: the last one.
-        default: its value where a version lacks it or its tag is not sent; the null ID is None.
-        ignorable: a version without the field drops its value silently; otherwise such a value is refused.
-        tag: its number in the tagged section; None: not a tagged field.
-    """
-
-    name: str
-    kind: str | Struct
-    first: int = 0
-    last: int = _NEWEST
-    default: Any = 0
-    ignorable: bool = False
-    tag: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Struct:
-    """A struct: its fields in their order on the wire, and its conversion to one of our values and back."""
-
-    name: str
-    fields: tuple[Field, ...]
-    make: Callable[..., Any]
-    take: Callable[[Any], tuple[Any, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A message: its API key, its versions, and the first flexible version (FACTS §5)."""
-
-    name: str
-    key: int
-    body: Struct
-    versions: range
-    flexible: int
-
-
-INTS = "[]int32"
-"""The kind of an array of numbers; the value is a tuple."""
+def id_of(raw: bytes) -> TopicId | None:
+    """Make a topic ID of its bytes; None for the zero ID, which means none."""
+    return TopicId(raw) if any(raw) else None
 
 
 def _pairs(topics: tuple[Any, ...]) -> tuple[tuple[str, Any], ...]:
@@ -103,9 +56,9 @@ _STATE = (
     Field("isr", INTS),
     Field("partitionEpoch", "int32"),
     Field("replicas", INTS),
-    Field("addingReplicas", INTS, 3, default=(), ignorable=True),
-    Field("removingReplicas", INTS, 3, default=(), ignorable=True),
-    Field("isNew", "bool", 1, default=False, ignorable=True),
+    Field("addingReplicas", INTS, 3, ignorable=True),
+    Field("removingReplicas", INTS, 3, ignorable=True),
+    Field("isNew", "bool", 1, ignorable=True),
     Field("leaderRecoveryState", "int8", 6),
 )
 _take_state = attrgetter(*PartitionState.__dataclass_fields__)
@@ -120,10 +73,10 @@ _TOPIC_STATE = Struct(
     "LeaderAndIsrTopicState",
     (
         Field("topicName", "string"),
-        Field("topicId", "uuid", 5, default=None, ignorable=True),
-        Field("partitionStates", _PARTITION_STATE),
+        Field("topicId", "uuid", 5, ignorable=True),
+        Field("partitionStates", Array(_PARTITION_STATE)),
     ),
-    TopicState,
+    lambda topic, raw, states: TopicState(topic, id_of(raw), states),
     attrgetter("topic", "topic_id", "partitions"),
 )
 _LIVE_LEADER = Struct(
@@ -154,13 +107,13 @@ LEADER_AND_ISR = Message(
         "LeaderAndIsrRequest",
         (
             Field("controllerId", "int32"),
-            Field("isKRaftController", "bool", 7, default=False),
+            Field("isKRaftController", "bool", 7),
             Field("controllerEpoch", "int32"),
             Field("brokerEpoch", "int64", 2, default=-1, ignorable=True),
             Field("type", "int8", 5),
-            Field("ungroupedPartitionStates", _UNGROUPED_STATE, 0, 1, default=(), ignorable=True),
-            Field("topicStates", _TOPIC_STATE, 2, default=(), ignorable=True),
-            Field("liveLeaders", _LIVE_LEADER),
+            Field("ungroupedPartitionStates", Array(_UNGROUPED_STATE), 0, 1, ignorable=True),
+            Field("topicStates", Array(_TOPIC_STATE), 2, ignorable=True),
+            Field("liveLeaders", Array(_LIVE_LEADER)),
         ),
         _make_request,
         _take_request,
@@ -196,14 +149,16 @@ LEADER_AND_ISR_RESPONSE = Message(
         "LeaderAndIsrResponse",
         (
             Field("errorCode", "int16"),
-            Field("partitionErrors", _UNGROUPED_ERROR, 0, 4, default=(), ignorable=True),
+            Field("partitionErrors", Array(_UNGROUPED_ERROR), 0, 4, ignorable=True),
             Field(
                 "topics",
-                Struct(
-                    "LeaderAndIsrTopicError",
-                    (Field("topicId", "uuid"), Field("partitionErrors", _PARTITION_ERROR)),
-                    lambda topic_id, errors: TopicErrors("", topic_id, errors),
-                    attrgetter("topic_id", "partitions"),
+                Array(
+                    Struct(
+                        "LeaderAndIsrTopicError",
+                        (Field("topicId", "uuid"), Field("partitionErrors", Array(_PARTITION_ERROR))),
+                        lambda raw, errors: TopicErrors("", id_of(raw), errors),
+                        attrgetter("topic_id", "partitions"),
+                    )
                 ),
                 5,
                 default=(),
@@ -249,54 +204,62 @@ STOP_REPLICA = Message(
         "StopReplicaRequest",
         (
             Field("controllerId", "int32"),
-            Field("isKRaftController", "bool", 4, default=False),
+            Field("isKRaftController", "bool", 4),
             Field("controllerEpoch", "int32"),
             Field("brokerEpoch", "int64", 1, default=-1, ignorable=True),
-            Field("deletePartitions", "bool", 0, 2, default=False, ignorable=True),
+            Field("deletePartitions", "bool", 0, 2, ignorable=True),
             Field(
                 "ungroupedPartitions",
-                Struct(
-                    "StopReplicaPartitionV0",
-                    (Field("topicName", "string"), Field("partitionIndex", "int32")),
-                    lambda *pair: pair,
-                    tuple,
+                Array(
+                    Struct(
+                        "StopReplicaPartitionV0",
+                        (Field("topicName", "string"), Field("partitionIndex", "int32")),
+                        lambda *pair: pair,
+                        tuple,
+                    )
                 ),
                 *(0, 0, (), True),
             ),
             Field(
                 "topics",
-                Struct(
-                    "StopReplicaTopicV1",
-                    (Field("name", "string"), Field("partitionIndexes", INTS)),
-                    lambda topic, numbers: (topic, None, numbers),
-                    lambda topic: (topic[0], topic[2]),
+                Array(
+                    Struct(
+                        "StopReplicaTopicV1",
+                        (Field("name", "string"), Field("partitionIndexes", INTS)),
+                        lambda topic, numbers: (topic, None, numbers),
+                        lambda topic: (topic[0], topic[2]),
+                    )
                 ),
                 *(1, 2, (), True),
             ),
             Field(
                 "topicStates",
-                Struct(
-                    "StopReplicaTopicState",
-                    (
-                        Field("topicName", "string"),
-                        Field(
-                            "partitionStates",
-                            Struct(
-                                "StopReplicaPartitionState",
-                                (
-                                    Field("partitionIndex", "int32"),
-                                    Field("leaderEpoch", "int32"),
-                                    Field("deletePartition", "bool"),
+                Array(
+                    Struct(
+                        "StopReplicaTopicState",
+                        (
+                            Field("topicName", "string"),
+                            Field(
+                                "partitionStates",
+                                Array(
+                                    Struct(
+                                        "StopReplicaPartitionState",
+                                        (
+                                            Field("partitionIndex", "int32"),
+                                            Field("leaderEpoch", "int32"),
+                                            Field("deletePartition", "bool"),
+                                        ),
+                                        StopPartition,
+                                        attrgetter("partition", "leader_epoch", "delete"),
+                                    )
                                 ),
-                                StopPartition,
-                                attrgetter("partition", "leader_epoch", "delete"),
                             ),
                         ),
-                    ),
-                    lambda topic, states: StopTopic(topic, None, states),
-                    attrgetter("topic", "partitions"),
+                        lambda topic, states: StopTopic(topic, None, states),
+                        attrgetter("topic", "partitions"),
+                    )
                 ),
-                *(3, _NEWEST, (), True),
+                *(3, NEWEST, (), True),
             ),
         ),
         _make_stop,
@@ -310,7 +273,7 @@ STOP_REPLICA_RESPONSE = Message(
     5,
     Struct(
         "StopReplicaResponse",
-        (Field("errorCode", "int16"), Field("partitionErrors", _UNGROUPED_ERROR)),
+        (Field("errorCode", "int16"), Field("partitionErrors", Array(_UNGROUPED_ERROR))),
         lambda error, flat: StopReplicaResponse(error, _by_topic(flat, TopicErrors)),
         lambda response: (int(response.error), _pairs(response.topics)),
     ),

@@ -9,10 +9,10 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from layout.ids import TopicId
+from layout.ids import KafkaId, TopicId
 from reconciler.protocol.errors import UnsupportedVersionError
 from reconciler.protocol.reading import FORMATS
-from reconciler.protocol.tables import INTS, Field, Struct
+from reconciler.protocol.schema import Array, Field, Kind, Struct
 
 
 def write_struct(table: Struct, value: Any, version: int, flexible: bool) -> bytes:
@@ -33,7 +33,7 @@ def tree_of(table: Struct, value: Any, version: int) -> dict[str, Any]:
         UnsupportedVersionError: the version cannot express it.
     """
     return {
-        field.name: _tree(field, each, version)
+        field.name: _tree(field.kind, each, version)
         for field, each in zip(table.fields, table.take(value), strict=True)
         if _has_field(table, field, each, version)
     }
@@ -47,6 +47,11 @@ def write_varint(number: int) -> bytes:
         number >>= 7
     out.append(number)
     return bytes(out)
+
+
+def write_zigzag(number: int) -> bytes:
+    """Encode a signed varint of up to 64 bits."""
+    return write_varint((number << 1) ^ (number >> 63))
 
 
 def write_string(text: str, flexible: bool) -> bytes:
@@ -66,7 +71,7 @@ def write_string(text: str, flexible: bool) -> bytes:
 
 def _has_field(table: Struct, field: Field, value: Any, version: int) -> bool:
     """Whether the version has the field; a value that would be lost is refused, unless it is ignorable."""
-    if field.first <= version <= field.last:
+    if field.is_in(version):
         return True
     if not field.ignorable and value != field.default:
         raise UnsupportedVersionError(
@@ -93,31 +98,49 @@ def _write(table: Struct, value: Any, version: int, flexible: bool, pieces: list
 
 
 def _write_field(field: Field, value: Any, version: int, flexible: bool, pieces: list[bytes]) -> None:
-    kind = field.kind
+    if value is None and field.nullable:
+        pieces.append(b"\0")  # a null is written in flexible versions alone
+        return
     try:
-        if isinstance(kind, Struct):
-            pieces.append(_count(len(value), flexible))
-            for each in value:
-                _write(kind, each, version, flexible, pieces)
-        elif kind == INTS:
-            pieces += [_count(len(value), flexible), struct.pack(f">{len(value)}i", *value)]
-        elif kind == "uuid":
-            pieces.append((value or TopicId.ZERO).to_bytes())
-        elif kind == "string":
-            pieces.append(write_string(value, flexible))
-        else:
-            pieces.append(struct.pack(f">{FORMATS[kind]}", value))
+        _write_value(field.kind, value, version, flexible, pieces)
     except struct.error as error:
         raise UnsupportedVersionError(f"{field.name} = {value!r:.40} does not fit its field: {error}") from error
+
+
+def _write_value(kind: Kind, value: Any, version: int, flexible: bool, pieces: list[bytes]) -> None:
+    if isinstance(kind, Struct):
+        _write(kind, value, version, flexible, pieces)
+    elif isinstance(kind, Array):
+        pieces.append(_count(len(value), flexible))
+        if kind.item == "int32":
+            pieces.append(struct.pack(f">{len(value)}i", *value))
+        else:
+            for each in value:
+                _write_value(kind.item, each, version, flexible, pieces)
+    elif kind == "uuid":
+        pieces.append(_raw_id(value))
+    elif kind == "string":
+        pieces.append(write_string(value, flexible))
+    elif kind == "bytes":
+        pieces += [_count(len(value), flexible), value]
+    else:
+        pieces.append(struct.pack(f">{FORMATS[kind]}", value))
+
+
+def _raw_id(value: KafkaId | bytes | str | None) -> bytes:
+    """Return the 16 bytes of an ID that is given as an object, as bytes, as its text, or as None for none."""
+    if isinstance(value, str):
+        value = TopicId.parse(value)
+    return value if isinstance(value, bytes) else (value or TopicId.ZERO).to_bytes()
 
 
 def _count(count: int, flexible: bool) -> bytes:
     return write_varint(count + 1) if flexible else count.to_bytes(4, "big")
 
 
-def _tree(field: Field, value: Any, version: int) -> Any:
-    if isinstance(field.kind, Struct):
-        return [tree_of(field.kind, each, version) for each in value]
-    if field.kind == "uuid":
-        return str(value or TopicId.ZERO)
-    return list(value) if field.kind == INTS else value
+def _tree(kind: Kind, value: Any, version: int) -> Any:
+    if isinstance(kind, Struct):
+        return tree_of(kind, value, version)
+    if isinstance(kind, Array):
+        return [_tree(kind.item, each, version) for each in value]
+    return str(value or TopicId.ZERO) if kind == "uuid" else value

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from layout.topic import METADATA_DIR
+from logstore import check_argument
 from reconciler.desired import DesiredState
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.kinds import SOURCES, SourceKind
@@ -33,6 +34,7 @@ def load(spec: str) -> list[DesiredState]:
         UsageError: no such scheme, no such path, no known source there, or two sources that contradict each other.
         MetadataError: a source was recognised but cannot be read.
     """
+    check_argument("spec", spec, str, UsageError)
     sources, path = split_spec(spec)
     if not path:
         raise UsageError("a metadata source without a path: name a file or a folder")

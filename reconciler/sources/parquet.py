@@ -116,6 +116,7 @@ def _document(identity: MetadataIdentity) -> dict[str, Any]:
     scope = None if identity.scope is None else sorted(identity.scope)
     return asdict(identity) | {
         "location": _escaped(identity.location),
+        "as_of_from": _escaped(identity.as_of_from),
         "problems": list(map(_escaped, identity.problems)),
         "ends_early": list(map(_escaped, identity.ends_early)),
         "scope": scope,
@@ -210,6 +211,8 @@ def _identity(found: object, path: str) -> MetadataIdentity:
         "metadata_version": found.get("metadata_version") is None or _is_integer(found["metadata_version"]),
         "keeper": found.get("keeper") is None or _is_integer(found["keeper"]),
         "keeper_runs": isinstance(found.get("keeper_runs"), bool),
+        "as_of_from": isinstance(found.get("as_of_from"), str),
+        "keeper_decides": isinstance(found.get("keeper_decides"), bool),
         "problems": _are_texts(found.get("problems")),
         "ends_early": _are_texts(found.get("ends_early")),
         "uncommitted": _are_texts(found.get("uncommitted")),

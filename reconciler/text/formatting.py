@@ -81,14 +81,15 @@ def visible(text: str) -> str:
     )
 
 
-_FORMULA_STARTS = ("=", "+", "-", "@")
-"""First characters by which a spreadsheet knows a formula; tab and carriage return do not print, and are escaped."""
+FORMULA_STARTS = "=+@＝＋＠－-"
+"""First characters by which a spreadsheet knows a formula, the wide ones of East Asian keyboards too; tab and carriage
+return do not print, and are escaped."""
 
 
 def csv_cell(text: str) -> str:
     """Escape what does not print, and put a ``'`` before text that a spreadsheet would run as a formula."""
     shown = visible(text)
-    return f"'{shown}" if shown.startswith(_FORMULA_STARTS) else shown
+    return f"'{shown}" if shown.startswith(tuple(FORMULA_STARTS)) else shown
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:

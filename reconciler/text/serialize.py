@@ -12,7 +12,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.csv
 
-from reconciler.text.formatting import csv_cell
+from reconciler.text.formatting import FORMULA_STARTS, csv_cell
 
 PIECE = 8192
 """The number of rows that become Python objects at a time."""
@@ -62,7 +62,7 @@ def _as_cells(rows: Rows) -> Rows:
         if field.type != pa.string():
             continue
         column = rows.column(index)
-        runs = pc.match_substring_regex(column, "^[=+@-]")
+        runs = pc.match_substring_regex(column, f"^[{FORMULA_STARTS}]")
         if pc.all(pc.utf8_is_printable(column), min_count=0).as_py() and not pc.any(runs, min_count=0).as_py():
             continue
         shown = [None if text is None else csv_cell(text) for text in column.to_pylist()]

@@ -26,7 +26,7 @@ VERSION = 3
 """Version of a topic's node with a topic ID (Kafka 2.8 and later)."""
 
 
-class TopicState(StrEnum):
+class TopicIdState(StrEnum):
     """Whether a topic's node needs a topic ID."""
 
     HAS_ID = "has_id"
@@ -48,7 +48,7 @@ class TopicFound:
 
     topic: str
     path: str
-    state: TopicState
+    state: TopicIdState
     topic_id: str | None
     reason: str = ""
 
@@ -91,10 +91,10 @@ def find_topics(below: Mapping[str, bytes], deleted: Collection[str] = ()) -> It
     for name, node in sorted(topics.items()):
         path = name.replace(":", "/")
         if node.topic_id is not None:
-            yield TopicFound(name, path, TopicState.HAS_ID, node.topic_id)
+            yield TopicFound(name, path, TopicIdState.HAS_ID, node.topic_id)
             continue
         reason = _problem(node) or _name_problem(name) or ("it is marked for deletion" if name in deleted else "")
-        yield TopicFound(name, path, TopicState.LEFT_ALONE if reason else TopicState.WITHOUT_ID, None, reason)
+        yield TopicFound(name, path, TopicIdState.LEFT_ALONE if reason else TopicIdState.WITHOUT_ID, None, reason)
 
 
 def new_ids(random_bytes: Callable[[int], bytes], taken: Collection[str]) -> Iterator[TopicId]:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
         severity_of,
         with_doubt,
     )
-    from reconciler.verdicts.doubt import DOUBTS, LATEST, Doubt, Times, doubt_of
+    from reconciler.verdicts.doubt import CLOCK_SKEW_MS, DOUBTS, LATEST, Doubt, Times, doubt_of
     from reconciler.verdicts.join import Judged, Row, broker_of, compare, fill_evidence
+    from reconciler.verdicts.present import Neighbours, epoch_above, shown_present
     from reconciler.verdicts.ranking import Copy, Ranking, rank_copies
     from reconciler.verdicts.returning import reasons_for_distrust, wanted_again
     from reconciler.verdicts.table import BENIGN, CASES, URGENCY, JoinedRow, Verdict, case_number, plainly_in_order
@@ -40,8 +41,9 @@ else:
                 "severity_of",
                 "with_doubt",
             ),
-            "doubt": ("DOUBTS", "Doubt", "LATEST", "Times", "doubt_of"),
+            "doubt": ("CLOCK_SKEW_MS", "DOUBTS", "Doubt", "LATEST", "Times", "doubt_of"),
             "join": ("Judged", "Row", "broker_of", "compare", "fill_evidence"),
+            "present": ("Neighbours", "epoch_above", "shown_present"),
             "ranking": ("Copy", "Ranking", "rank_copies"),
             "returning": ("reasons_for_distrust", "wanted_again"),
             "table": ("BENIGN", "CASES", "JoinedRow", "URGENCY", "Verdict", "case_number", "plainly_in_order"),
@@ -52,6 +54,7 @@ __all__ = [
     "ADVICE",
     "BENIGN",
     "CASES",
+    "CLOCK_SKEW_MS",
     "DOUBTS",
     "DOUBT_CLAUSE",
     "FLEET_ADVICE",
@@ -62,6 +65,7 @@ __all__ = [
     "Doubt",
     "JoinedRow",
     "Judged",
+    "Neighbours",
     "Ranking",
     "Row",
     "Severity",
@@ -72,6 +76,7 @@ __all__ = [
     "case_number",
     "compare",
     "doubt_of",
+    "epoch_above",
     "fill_evidence",
     "full_evidence",
     "location_of",
@@ -80,6 +85,7 @@ __all__ = [
     "reasons_for_distrust",
     "severity",
     "severity_of",
+    "shown_present",
     "wanted_again",
     "with_doubt",
 ]

@@ -17,6 +17,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+CLOCK_SKEW_MS = 2_000
+"""By how much the clocks that wrote a metadata log and a broker's disk may differ: what changed so shortly before the
+metadata's last record may in truth have come after it. Clocks that are kept by NTP differ by far less."""
+
 LATEST = 2**63 - 1
 """A time after every other, for a scan whose time is not known."""
 
@@ -25,7 +29,7 @@ class Doubt(StrEnum):
     """Why a verdict is in doubt."""
 
     CHANGED_SINCE_METADATA = "CHANGED_SINCE_METADATA"
-    """It was written to after the last record of the metadata that condemns it."""
+    """It was written to after the last record of the metadata that condemns it, or less than CLOCK_SKEW_MS before."""
     SCANNED_BEFORE_METADATA = "SCANNED_BEFORE_METADATA"
     """It was not found by a scan that is older than the metadata that wants it."""
 
@@ -43,7 +47,9 @@ class Times:
 
 
 DOUBTS: Mapping[Doubt, Callable[[Any], Any]] = {
-    Doubt.CHANGED_SINCE_METADATA: lambda times: (times.as_of_ms > 0) & (times.modified_ms > times.as_of_ms),
+    Doubt.CHANGED_SINCE_METADATA: lambda times: (
+        (times.as_of_ms > 0) & (times.modified_ms > 0) & (times.modified_ms > times.as_of_ms - CLOCK_SKEW_MS)
+    ),
     Doubt.SCANNED_BEFORE_METADATA: lambda times: times.as_of_ms > times.scanned_ms,
 }
 """The condition for each doubt, over the columns of :class:`Times`; complete."""

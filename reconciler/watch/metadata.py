@@ -29,7 +29,6 @@ from reconciler.sources.kraft import (
     Batch,
     BrokenBatchError,
     RecordDecoder,
-    WireError,
     find_metadata_dir,
     list_files,
     open_file,
@@ -227,13 +226,6 @@ _OF_REPLICAS = frozenset({2, 3, 9, 23, 24, 25})
 _CHANGES_A_VERDICT = ("replicas", "removingReplicas", "addingReplicas", "directories")
 
 
-class _NoDigest:
-    """A digest that ignores its input, because the log is only scanned and not loaded."""
-
-    def update(self, data: bytes, /) -> None:
-        """Ignore the bytes."""
-
-
 def quiet_until(path: str, start: int, size: int) -> int | None:
     """Scan a segment from a batch on for records about replicas.
 
@@ -251,13 +243,13 @@ def quiet_until(path: str, start: int, size: int) -> int | None:
         with open_file(path) as (file, _):
             file.seek(start)
             try:
-                for batch in read_batches(file, size - start, _NoDigest()):
+                for batch in read_batches(file, size - start):
                     if not _is_quiet(batch):
                         return None
                     position = file.tell()
             except BrokenBatchError:
                 return position
-    except (MetadataError, WireError):
+    except MetadataError:
         return None
     return position
 

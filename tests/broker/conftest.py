@@ -91,13 +91,20 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartCl
         yield get
 
 
+@contextmanager
+def two_brokers(way: tuple[str, str], factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two brokers with two disks each, of one release and mode."""
+    name, mode = way
+    folder = factory.mktemp("each") / "kafka"
+    with noted(Cluster(fetched(name), folder, mode=mode, brokers=2, log_dirs=2)) as cluster:
+        yield cluster
+
+
 @pytest.fixture(scope="module", params=EACH_WAY, ids="-".join)
 def each_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two brokers with two disks each, of each release and mode in turn, one cluster at a time.
 
     All tests of a module share it: whoever takes it uses topics of its own, and leaves every broker running.
     """
-    name, mode = request.param
-    folder = tmp_path_factory.mktemp("each") / "kafka"
-    with noted(Cluster(fetched(name), folder, mode=mode, brokers=2, log_dirs=2)) as cluster:
+    with two_brokers(request.param, tmp_path_factory) as cluster:
         yield cluster

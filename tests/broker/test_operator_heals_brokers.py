@@ -1,26 +1,39 @@
 """The operator who knows nothing, before a real broker: what README says first, then only what was printed.
 
 The broker was down while one of its topics was created anew, another was deleted and a third was given away. It is
-healed from there, and once more after somebody has tried to cure it by hand.
+healed from there, and once more after somebody has tried to cure it by hand. Then one that was healthy is given two
+faults at a time: a sample of the pairs, in which every fault occurs once, or each fault and every pair with
+``--whole``.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.broker.cure_bench import SICK, STALE, SickBroker
+from tests.broker.conftest import two_brokers
+from tests.broker.cure_bench import SICK, STALE, WANTED, SickBroker
+from tests.broker.loop_bench import HealthyBroker
+from tests.broker.loop_faults import FAULTS, one_and_two_of, sample
 from tests.operator_loop.operator_loop import Operator
 from tools.real_broker.cluster import Cluster
+from tools.real_broker.java import write_scripts
+from tools.real_broker.releases import EACH_WAY
 
 pytestmark = pytest.mark.broker
 
 FETCHED_ANEW = re.compile(r"NO_ID .*/again-\d: ")
 """Release 2.8 writes no topic ID beside a replica that it only follows."""
+
+SLOW = 2_000
+"""Bytes a second, at which a move of 3 MB goes on for as long as a test."""
 
 SERVED_ALONE = ("again", "orders")
 
@@ -46,6 +59,41 @@ class RealPatient:
     def start(self) -> None:
         """Start the broker; it must come up."""
         self.sick.start()
+
+    def stop(self) -> None:
+        """Stop the broker."""
+        self.sick.cluster.stop_broker(SICK)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A broker of one release and mode, and what is planted on its disks."""
+
+    way: tuple[str, str]
+    faults: tuple[str, ...]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "case" not in metafunc.fixturenames:
+        metafunc.parametrize("each_cluster", EACH_WAY, ids="-".join, indirect=True)
+        return
+    whole = metafunc.config.getoption("--whole")
+    chosen = {way: one_and_two_of(way[1]) for way in EACH_WAY} if whole else sample(EACH_WAY, 3)
+    cases = [Case(way, faults) for way, found in chosen.items() for faults in found]
+    metafunc.parametrize(
+        ("each_cluster", "case"),
+        [(case.way, case) for case in cases],
+        ids=["-".join((*case.way, "+".join(case.faults))) for case in cases],
+        indirect=["each_cluster"],
+        scope="module",
+    )
+
+
+@pytest.fixture(scope="module")
+def each_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two brokers of a release and mode, which the cases of the loop share with the stories before them."""
+    with two_brokers(request.param, tmp_path_factory) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +157,65 @@ def test_a_wrong_cure_by_hand_is_put_right_by_what_is_printed(
     wrong_cure(sick.replicas()["orders-1"])
     healed(sick, patient)
     assert sick.strays() == set()
+
+
+@pytest.fixture(scope="module")
+def healthy(planted: SickBroker) -> HealthyBroker:
+    """The same broker after its cure, of each release and mode in turn."""
+    return HealthyBroker(planted)
+
+
+def test_faults_are_cured_by_what_is_printed_one_or_two_at_a_time(
+    healthy: HealthyBroker, case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    healthy.put_back()
+    for name in case.faults:
+        FAULTS[name](healthy)
+    operator = Operator(healthy)
+    operator.heal()
+    protocol = "\n".join(["", *operator.done])
+    assert operator.failed == [], protocol
+    if not healthy.sick.broker.running:
+        healthy.start()
+    healthy.sick.until_in_sync()
+    assert healthy.sick.served() == {name: healthy.sick.records[name] for name in WANTED}, protocol
+    healthy.sick.cluster.stop_broker(SICK)
+    assert healthy.unlike_the_leader() == [], protocol
+    assert [each for each in operator.left() if not healthy.has_yet_to_write(each)] == [], protocol
+
+
+def test_what_kafkas_own_tools_are_asked_by_is_printed_as_a_command_that_works(
+    healthy: HealthyBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = healthy.sick.cluster
+    write_scripts(cluster.release, tmp_path, healthy.sick.broker.quiet)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    healthy.put_back()
+    FAULTS["future"](healthy)
+    between_disks = pasted_form(healthy, "FUTURE")
+    healthy.start()
+    assert str(healthy.disks[0]) in pasted(between_disks)
+    cluster.client.create_topic("moving", [[1]])
+    cluster.client.produce("moving", 600, size=5000)
+    move = cluster.reassign("moving", {0: [1, SICK]}, wait=False, throttle=SLOW)
+    listing = pasted_form(healthy, "IN_FLIGHT")
+    assert listing.startswith("kafka-reassign-partitions.sh ")
+    assert "moving-0" in pasted(listing)
+    move.cancel()
+    assert "moving-0" not in pasted(listing)
+
+
+def pasted_form(healthy: HealthyBroker, verdict: str) -> str:
+    """The command that an audit prints for a verdict, with the address of a broker that runs where it has a blank."""
+    words = ("audit", *healthy.disks, "--metadata", healthy.source, "--format", "json")
+    found = json.loads(healthy.sick.run(*words, codes=(0, 1)).stdout)["findings"]
+    (command,) = {each["next"] for each in found if each["verdict"] == verdict}
+    return str(command).replace("HOST:PORT", healthy.sick.cluster.brokers[1].address)
+
+
+def pasted(command: str) -> str:
+    """Run a command as it was printed; it must not fail."""
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
+    return ran.stdout

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from typing import Any, cast
 from unittest.mock import patch
 
 from layout import checkpoint, meta_properties, partition_metadata
@@ -32,6 +31,7 @@ from logstore.fs import TEMPORARY, Disk
 from logstore.staging import FallbackRecords, StagingOutcome
 from logstore.store import LogStore, StoreOptions, recover_all
 from logstore.store.open import open_log_dirs
+from tests.crash.failing_disk import DiskAround
 from tests.crash.histories import Done, History
 from tests.crash.images import Tree, What, difference, digest, read_tree, write_tree
 from tests.crash.recording_disk import RecordingDisk
@@ -505,28 +505,25 @@ def _assert_only_litter(root: str, tree: Tree, before: Tree) -> None:
         assert of_replacement or of_live, f"{path} is no litter of a kind that may be left"
 
 
-class MarkNotingDisk:
+class MarkNotingDisk(DiskAround):
     """Says in the history when the disk was too full for the mark, so that the check knows that nobody will look."""
 
     def __init__(self, inner: Disk, done: Done) -> None:
-        self._inner, self._done = inner, done
-        self._marking = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+        super().__init__(inner)
+        self._done, self._marking = done, False
 
     def create(self, parent: int, name: str) -> int:
         self._marking = name == UNCLEAN_FILE
         with self._noted():
-            return self._inner.create(parent, name)
+            return self.inner.create(parent, name)
 
     def write(self, descriptor: int, data: bytes) -> None:
         with self._noted():
-            self._inner.write(descriptor, data)
+            self.inner.write(descriptor, data)
 
     def sync(self, descriptor: int) -> None:
         with self._noted():
-            self._inner.sync(descriptor)
+            self.inner.sync(descriptor)
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
@@ -569,7 +566,7 @@ def noting(scenario: History) -> History:
     """The same history, which also says when the disk was too full for the mark; for crashes after failures."""
 
     def act(root: str, disk: Disk, done: Done) -> None:
-        scenario.act(root, cast(Disk, MarkNotingDisk(disk, done)), done)
+        scenario.act(root, MarkNotingDisk(disk, done), done)
 
     return replace(scenario, act=act)
 

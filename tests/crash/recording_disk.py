@@ -7,22 +7,10 @@ import os
 from collections.abc import Collection
 
 from logstore.fs import Disk
+from logstore.fs.crash_disk import ChangeKind, NameChange, truncate_change, write_change
 from tests.crash.crash_states import final_tree
 from tests.crash.images import difference, read_image, read_tree
-from tests.crash.steps import (
-    Create,
-    Done,
-    HardLink,
-    MakeDirectory,
-    RemoveDirectory,
-    Rename,
-    Step,
-    Sync,
-    SyncFileSystem,
-    Truncate,
-    Unlink,
-    Write,
-)
+from tests.crash.steps import Done, Step, Sync
 
 
 class RecordingDisk(Disk):
@@ -53,54 +41,59 @@ class RecordingDisk(Disk):
 
     def create(self, parent: int, name: str) -> int:
         descriptor = super().create(parent, name)
-        self.log.append(Create(self._node(parent), name, self._new(parent, os.fstat(descriptor))))
+        self._named(ChangeKind.CREATE, parent, name, self._new(parent, os.fstat(descriptor)))
         return descriptor
 
     def write(self, descriptor: int, data: bytes) -> None:
-        offset = os.lseek(descriptor, 0, os.SEEK_CUR)
+        change = write_change(self._node(descriptor), descriptor, data)
         super().write(descriptor, data)
-        self.log.append(Write(self._node(descriptor), offset, bytes(data)))
+        self.log.append(change)
 
     def truncate(self, descriptor: int, length: int) -> None:
+        change = truncate_change(self._node(descriptor), descriptor, length)
         super().truncate(descriptor, length)
-        self.log.append(Truncate(self._node(descriptor), length))
+        self.log.append(change)
 
     def sync(self, descriptor: int) -> None:
         super().sync(descriptor)
-        self.log.append(Sync(self._node(descriptor)))
+        self.log.append(Sync(frozenset([self._node(descriptor)])))
 
     def sync_file_system(self, descriptor: int) -> bool:
         supported = super().sync_file_system(descriptor)
         if supported:
             disk = self._disk_of[self._node(descriptor)]
-            self.log.append(SyncFileSystem(frozenset(node for node, on in self._disk_of.items() if on == disk)))
+            nodes = frozenset(node for node, on in self._disk_of.items() if on == disk)
+            self.log.append(Sync(nodes, is_barrier=True))
         return supported
 
     def mkdir(self, parent: int, name: str) -> None:
         super().mkdir(parent, name)
-        self.log.append(MakeDirectory(self._node(parent), name, self._new(parent, _status(parent, name))))
+        self._named(ChangeKind.MKDIR, parent, name, self._new(parent, _status(parent, name)))
 
     def rename(self, source: int, name: str, target: int, new_name: str) -> None:
         moved = self._known(_status(source, name))
         self._check_one_disk(source, target)
         super().rename(source, name, target, new_name)
-        self.log.append(Rename(self._node(source), name, moved, self._node(target), new_name))
+        self.log.append(NameChange(ChangeKind.RENAME, self._node(source), name, moved, self._node(target), new_name))
 
     def link(self, source: int, name: str, target: int, new_name: str) -> None:
         linked = self._known(_status(source, name))
         self._check_one_disk(source, target)
         super().link(source, name, target, new_name)
-        self.log.append(HardLink(self._node(target), new_name, linked))
+        self._named(ChangeKind.LINK, target, new_name, linked)
 
     def unlink(self, parent: int, name: str) -> None:
         gone = self._known(_status(parent, name))
         super().unlink(parent, name)
-        self.log.append(Unlink(self._node(parent), name, gone))
+        self._named(ChangeKind.UNLINK, parent, name, gone)
 
     def rmdir(self, parent: int, name: str) -> None:
         gone = self._known(_status(parent, name))
         super().rmdir(parent, name)
-        self.log.append(RemoveDirectory(self._node(parent), name, gone))
+        self._named(ChangeKind.RMDIR, parent, name, gone)
+
+    def _named(self, kind: ChangeKind, parent: int, name: str, node: int) -> None:
+        self.log.append(NameChange(kind, self._node(parent), name, node))
 
     def assert_nothing_else_changed(self) -> None:
         """Hold the log against what really lies there now, so that no change passes by the disk."""

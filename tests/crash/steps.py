@@ -1,8 +1,4 @@
-"""The steps of a history: what was asked of a disk, in order, each thing named by a number that is never used twice.
-
-Inodes are used again as soon as they are free, so a log of inodes would confuse a file with the one that came after
-it. Here every file and directory has a *node*: a number that is new for each create and mkdir.
-"""
+"""The steps of a history: what was asked of a disk, in order, each thing named by a number that is never used twice."""
 
 from __future__ import annotations
 
@@ -10,78 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-ROOT = 0
-"""The node of the directory that the history works in."""
-
-
-@dataclass(frozen=True, slots=True)
-class Create:
-    parent: int
-    name: str
-    node: int
-
-
-@dataclass(frozen=True, slots=True)
-class HardLink:
-    """One more name, ``parent`` and ``name``, for a file that has one."""
-
-    parent: int
-    name: str
-    node: int
-
-
-@dataclass(frozen=True, slots=True)
-class MakeDirectory:
-    parent: int
-    name: str
-    node: int
-
-
-@dataclass(frozen=True, slots=True)
-class Rename:
-    parent: int
-    name: str
-    node: int
-    target: int
-    new_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unlink:
-    parent: int
-    name: str
-    node: int
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveDirectory:
-    parent: int
-    name: str
-    node: int
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    node: int
-    offset: int
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Truncate:
-    node: int
-    length: int
+from logstore.fs.crash_disk import ROOT, Change, ChangeKind, NameChange
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    node: int
+    """A sync of one file or directory, or a barrier over all that lies on a file system."""
 
-
-@dataclass(frozen=True, slots=True)
-class SyncFileSystem:
     nodes: frozenset[int]
-    """All that lies on that file system."""
+    is_barrier: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +24,7 @@ class Done:
     text: str
 
 
-EntryStep: TypeAlias = Create | HardLink | MakeDirectory | Rename | Unlink | RemoveDirectory
-"""Changes to what a directory holds; durable once that directory was synced."""
-
-DataStep: TypeAlias = Write | Truncate
-"""Changes to what a file holds; durable once the file was synced."""
-
-Step: TypeAlias = EntryStep | DataStep | Sync | SyncFileSystem | Done
-
-
-def holders(step: EntryStep) -> set[int]:
-    """The directories that all have to be synced before the step is durable: both, for a move between two."""
-    return {step.parent, step.target} if isinstance(step, Rename) else {step.parent}
+Step: TypeAlias = Change | Sync | Done
 
 
 def describe(log: Sequence[Step], start: dict[int, str]) -> list[str]:
@@ -135,25 +57,23 @@ class _Paths:
 
     def described(self, step: Step) -> str:
         """Take the step, and tell it."""
-        if isinstance(step, Rename):
-            old = self.under(step.parent, step.name)
-            self.places[step.node] = (step.target, step.new_name)
-            return f"rename {old} -> {self.at(step.node)}"
-        if isinstance(step, HardLink):
-            return f"link {self.at(step.node)} as {self.under(step.parent, step.name)}"
-        if isinstance(step, Create | MakeDirectory):
-            self.places[step.node] = (step.parent, step.name)
-            return f"{'create' if isinstance(step, Create) else 'mkdir'} {self.at(step.node)}"
-        if isinstance(step, Unlink | RemoveDirectory):
-            return f"{'unlink' if isinstance(step, Unlink) else 'rmdir'} {self.under(step.parent, step.name)}"
+        if isinstance(step, NameChange):
+            return self._described_name(step)
         if isinstance(step, Done):
             return f"-- done: {step.text} --"
-        return self._described_content(step)
+        if isinstance(step, Sync):
+            return "sync the file system" if step.is_barrier else f"sync {self.at(*step.nodes)}"
+        if step.data is None:
+            return f"truncate {self.at(step.node)} to {step.offset} bytes"
+        return f"write {len(step.data)} bytes at {step.offset} of {self.at(step.node)}"
 
-    def _described_content(self, step: DataStep | Sync | SyncFileSystem) -> str:
-        if isinstance(step, SyncFileSystem):
-            return "sync the file system"
-        where = self.at(step.node)
-        if isinstance(step, Write):
-            return f"write {len(step.data)} bytes at {step.offset} of {where}"
-        return f"sync {where}" if isinstance(step, Sync) else f"truncate {where} to {step.length} bytes"
+    def _described_name(self, step: NameChange) -> str:
+        where = self.under(step.parent, step.name)
+        if step.kind is ChangeKind.LINK:
+            return f"link {self.at(step.node)} as {where}"
+        if step.kind is ChangeKind.RENAME:
+            self.places[step.node] = (step.target, step.new_name)
+            return f"rename {where} -> {self.at(step.node)}"
+        if step.kind in (ChangeKind.CREATE, ChangeKind.MKDIR):
+            self.places[step.node] = (step.parent, step.name)
+        return f"{step.kind.value} {where}"

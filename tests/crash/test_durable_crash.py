@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from logstore.fs import Directory, Disk, durable
+from logstore.fs import Batch, Directory, Disk, durable
+from logstore.tunables import FILES_SYNCED_ALONE
 from tests.crash.broken_disks import NoDirectorySynced, NoFileSynced, NothingSynced, OneSyncLeftOut, without_sync
 from tests.crash.by_path import ByPath
 from tests.crash.histories import Done, Driver, History, WrongError
@@ -127,6 +128,39 @@ def all_are_durable(root: str, done: tuple[str, ...]) -> None:
         assert content(root, "a/f") == content(root, "b/f") == NEW
 
 
+def replaces_together(number: int) -> Callable[[str, Disk, Done], None]:
+    """All files but the last are replaced, and the last is removed."""
+
+    def act(root: str, disk: Disk, done: Done) -> None:
+        with Directory.open(root) as top, Batch(disk, top) as batch:
+            batch.replace([*((path, NEW) for path in files(number)[:-1]), (files(number)[-1], None)])
+        done("replaced")
+
+    return act
+
+
+def files(number: int) -> list[str]:
+    return [f"{'ab'[each % 2]}/{each}" for each in range(number)]
+
+
+def each_old_or_new(number: int) -> Callable[[str, tuple[str, ...]], None]:
+    def check(root: str, done: tuple[str, ...]) -> None:
+        for path, new in zip(files(number), [NEW] * (number - 1) + [None], strict=True):
+            assert content(root, path) in ([new] if done else [OLD, new])
+
+    return check
+
+
+def together(number: int) -> History:
+    return History(
+        f"replace {number} files together",
+        built({"a": None, "b": None, **dict.fromkeys(files(number), OLD)}),
+        replaces_together(number),
+        each_old_or_new(number),
+        many_ends=True,
+    )
+
+
 TREE: Tree = {"d": None, "d/e": None, "d/e/f": OLD, "d/g": OLD, "kept": OLD}
 
 REPLACE = History("replace a file", built({"f": OLD}), replaces, old_or_new, leftover=lambda path: path == DRAFT)
@@ -142,7 +176,12 @@ REMOVE_TREE = History("remove a tree", built(TREE), removes_a_tree, gone_once_do
 REMOVE_FILE = History("remove a file", built({"d": NEW, "kept": OLD}), removes_a_file, gone_once_done)
 MANY = History("write many files", built({"a": None, "b": None}), writes_many, all_are_durable, leftover=is_f)
 
-HISTORIES = [REPLACE, REPLACE_WITH_LEFTOVER, WRITE_NEW, MAKE, MOVE, REMOVE_TREE, REMOVE_FILE, MANY]
+FEW_TOGETHER, MANY_TOGETHER = together(3), together(FILES_SYNCED_ALONE + 2)
+
+HISTORIES = [
+    *(REPLACE, REPLACE_WITH_LEFTOVER, WRITE_NEW, MAKE, MOVE, REMOVE_TREE, REMOVE_FILE, MANY),
+    *(FEW_TOGETHER, MANY_TOGETHER),
+]
 
 
 by_name = pytest.mark.parametrize("history", HISTORIES, ids=lambda history: history.name)
@@ -167,7 +206,11 @@ def test_a_disk_that_syncs_nothing_is_found_out(history: History, crash: Driver)
 
 
 @pytest.mark.parametrize(
-    ("history", "count"), [(REPLACE, 2), (WRITE_NEW, 2), (MAKE, 4), (MOVE, 2), (REMOVE_FILE, 1), (MANY, 1)]
+    ("history", "count"),
+    [
+        *((REPLACE, 2), (WRITE_NEW, 2), (MAKE, 4), (MOVE, 2), (REMOVE_FILE, 1), (MANY, 1)),
+        *((FEW_TOGETHER, 4), (MANY_TOGETHER, 3)),
+    ],
 )
 def test_each_sync_is_needed_for_a_promise(history: History, count: int, crash: Driver) -> None:
     """Leave out one after the other; the one after the last is not there, so leaving it out harms nothing."""

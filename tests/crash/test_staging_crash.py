@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
 
 import pytest
 
@@ -36,6 +35,7 @@ from tests.crash.engine_histories import (
     staged_of,
     wanted,
 )
+from tests.crash.failing_disk import DiskAround
 from tests.crash.histories import NUMBERS, Done, Driver, History
 from tests.crash.images import Tree, read_tree
 from tests.crash.replicas import below
@@ -205,14 +205,12 @@ def test_what_is_staged_and_restored_has_its_offsets_when_a_failure_is_followed_
     assert crash_after_failure(noting(and_back(kind))).cases >= 60
 
 
-class FullBelow:
+class FullBelow(DiskAround):
     """Not one byte more fits below a directory, and no directory either; without ``names`` no new name at all."""
 
     def __init__(self, inner: Disk, path: str, *, names: bool) -> None:
-        self._inner, self._path, self._names = inner, path, names
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+        super().__init__(inner)
+        self._path, self._names = path, names
 
     def _check(self, descriptor: int) -> None:
         if f"{os.readlink(f'/proc/self/fd/{descriptor}')}/".startswith(f"{self._path}/"):
@@ -221,17 +219,17 @@ class FullBelow:
     def create(self, parent: int, name: str) -> int:
         if not self._names:
             self._check(parent)
-        return self._inner.create(parent, name)
+        return self.inner.create(parent, name)
 
     def write(self, descriptor: int, data: bytes) -> None:
         if data:
             self._check(descriptor)
-        self._inner.write(descriptor, data)
+        self.inner.write(descriptor, data)
 
     def mkdir(self, parent: int, name: str) -> None:
         if name not in os.listdir(parent):
             self._check(parent)
-        self._inner.mkdir(parent, name)
+        self.inner.mkdir(parent, name)
 
 
 def on_full_disk(kind: Kind, *, names: bool) -> History:
@@ -252,8 +250,8 @@ def on_full_disk(kind: Kind, *, names: bool) -> History:
     scenario = history("on a full disk", broker, act, still_in_checkpoints, fallback="two/spare", many_ends=True)
 
     def full(root: str, disk: Disk, done: Done) -> None:
-        is_full = cast(Disk, FullBelow(disk, f"{root}/one", names=names))
-        scenario.act(root, cast(Disk, MarkNotingDisk(is_full, done)), done)
+        is_full = FullBelow(disk, f"{root}/one", names=names)
+        scenario.act(root, MarkNotingDisk(is_full, done), done)
 
     def each_comes_back(root: str, done: tuple[str, ...]) -> None:
         scenario.check(root, done)

@@ -7,7 +7,10 @@ cluster and what follows from that; it was not written by what is tested here.
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,6 +21,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from reconciler.cli import logstore
+from reconciler.sources import load
+from reconciler.text import moment
 from tools.real_broker.fixtures.archive import unpack
 from tools.real_broker.fixtures.command import WAYS
 
@@ -286,9 +291,16 @@ def test_explain_calls_nothing_ok_beyond_what_it_knows(disks: Disks) -> None:
         with_own_copy = json.loads(disks.run("explain", path, "--format", "json").stdout)["verdicts"]
         if (path.parent / "__cluster_metadata-0").exists():
             assert "this broker's own copy, and nothing since is known" in with_own_copy[0]["why"]
-        asked = json.loads(disks.run("explain", path, "--metadata", disks.metadata, "--format", "json").stdout)
-        if asked["verdicts"][0]["verdict"] == "OK":
-            assert asked["verdicts"][0]["why"] == "There is nothing to do."
+        asked, asked_alone = (
+            json.loads(disks.run("explain", path, *others, "--metadata", disks.metadata, "--format", "json").stdout)[
+                "verdicts"
+            ][0]
+            for others in ([word for each in disks.log_dirs("2") for word in ("--log-dir", each)], [])
+        )
+        assert asked["verdict"] == asked_alone["verdict"]
+        if asked["verdict"] == "OK":
+            assert asked["why"] == "There is nothing to do."
+            assert "as far as this log dir alone tells" in asked_alone["why"]
 
 
 def test_preflight_takes_the_release_from_the_metadata_of_a_kraft_cluster(disks: Disks) -> None:
@@ -310,3 +322,105 @@ def plan(disks: Disks) -> dict[str, Any]:
     assert ran.exit_code == 1, ran.output
     planned: dict[str, Any] = json.loads(where.read_bytes())
     return planned
+
+
+def with_twin(disks: Disks) -> tuple[Path, Path, str, str]:
+    """Stage the stale replicas of a broker, and make one of their topics live on its other disk, as a start does.
+
+    Returns:
+        The disk with the staged replica, the other one, the replica, and where it is staged.
+    """
+    assert disks.run("apply", disks.folder / "plan.json").exit_code == 0
+    listed = disks.run("staged", *disks.log_dirs(), "--format", "json")
+    (first,) = (each for each in json.loads(listed.stdout)["rows"] if each["topic"] == "again")
+    home = Path(first["log_dir"])
+    (other,) = {*disks.log_dirs(home.parent.name.removeprefix("broker-"))} - {home}
+    name = f"{first['topic']}-{first['partition']}"
+    shutil.copytree(
+        home / first["location"], other / name, ignore=shutil.ignore_patterns("partition.metadata", "staged.*")
+    )
+    return home, other, name, first["location"]
+
+
+def test_a_stale_replica_stays_staged_where_its_new_twin_is_live_on_a_disk_that_was_not_given(own_disks: Disks) -> None:
+    plan(own_disks)
+    home, other, name, location = with_twin(own_disks)
+    kept = own_disks.run("restore", home, "--location", location)
+    assert f"{name} is live in {other}/{name}, which was not given" in kept.stdout
+    assert kept.exit_code == 3
+    assert kept.stderr.splitlines()[-1] == f"    logstore restore {home} {other} --location {location}"
+    pasted = own_disks.run(*shlex.split(kept.stderr.splitlines()[-1])[1:])
+    assert (pasted.exit_code, "would be live twice" in pasted.stdout) == (3, True), pasted.output
+    assert not (home / name).exists()
+
+
+def test_a_stale_replica_stays_staged_where_the_other_disk_is_known_and_nowhere_to_be_seen(own_disks: Disks) -> None:
+    plan(own_disks)
+    home, other, name, location = with_twin(own_disks)
+    shutil.move(other, own_disks.folder.parent / "elsewhere" / "deep" / "disk")
+    broker = home.parent.name.replace("-", " ")
+    kept = own_disks.run("restore", home, "--location", location, "--metadata", own_disks.metadata)
+    if own_disks.manifest["mode"] == "kraft":
+        known = rf"{broker} registered 2 log dirs|the metadata places {name} of {broker}"
+    else:
+        known = f"a run here was given 2 log dirs of {broker}"
+    assert re.search(known, kept.stdout), kept.output
+    assert kept.stderr.splitlines()[-1].startswith(f"    logstore restore {home} OTHER_LOG_DIR --location {location}")
+    assert (kept.exit_code, (home / name).exists()) == (3, False)
+    for journal in home.glob(".logstore_run.*"):
+        journal.unlink()
+    unknown = own_disks.run("restore", home, "--location", location)
+    assert (unknown.exit_code, (home / name).exists()) == (3, False), unknown.output
+    assert f"{name} may be live there" in unknown.stdout or f"places {name}" in unknown.stdout
+    assert own_disks.run("restore", home, "--location", location, "--without-twin").exit_code == 0
+    assert (home / name).is_dir()
+
+
+LAST_TRANSACTION = {
+    "2.8-zk": (0x13F, 0x141, 1_795_201_386_406),
+    "3.9-zk": (0x13D, 0x13F, 1_795_201_313_249),
+}
+"""The snapshot's zxid, and zxid and time of the last transaction in the logs beside it, by a dump of the logs."""
+
+
+@pytest.mark.parametrize("way", LAST_TRANSACTION)
+def test_a_zookeeper_snapshot_speaks_as_of_the_last_transaction_beside_it_and_a_refusal_says_so(
+    way: str, tmp_path: Path
+) -> None:
+    """The last ones are sessions, which touch no node; the brokers' disks were written to before they ended."""
+    own_disks = unpacked(way, tmp_path)
+    own, last, as_of_ms = LAST_TRANSACTION[way]
+    (state,) = load(str(own_disks.metadata))
+    assert state.identity.as_of_ms == as_of_ms
+    (stale,) = own_disks.folder.glob("broker-2/disk?/again-0")
+    for file in stale.iterdir():
+        os.utime(file, (as_of_ms / 1000 - 3,) * 2)
+    where = own_disks.folder / "plan.json"
+    asked = (*own_disks.log_dirs("2"), "--metadata", own_disks.metadata, *ANY_AGE, "--max-share", "100%", "-o", where)
+    assert "newer than the metadata" not in own_disks.run("plan", *asked).output
+    for file in stale.iterdir():
+        os.utime(file, (as_of_ms / 1000 + 1,) * 2)
+    refused = own_disks.run("plan", *asked)
+    assert refused.exit_code == 3
+    assert (
+        f"speaks as of {moment(as_of_ms)}, by the time of its last transaction {own:#x} in the log beside it, and up "
+        f"to {last:#x} nothing changed that is read here"
+    ) in " ".join(refused.output.split())
+
+
+def test_the_override_that_a_refusal_prints_makes_the_plan_when_it_is_pasted(own_disks: Disks) -> None:
+    """Metadata that is years old by now, a replica that was written to since, and one broker's disks alone."""
+    (stale,) = own_disks.folder.glob("broker-2/disk?/again-0")
+    for file in stale.iterdir():
+        os.utime(file)
+    where = own_disks.folder / "plan.json"
+    refused = own_disks.run("plan", *own_disks.log_dirs("2"), "--metadata", own_disks.metadata, "-o", where)
+    assert (refused.exit_code, where.exists()) == (3, False), refused.output
+    printed = refused.stderr.splitlines()[-1]
+    assert all(f" {option}" in printed for option in ("--max-age", "--allow newer", "--max-share"))
+    program, verb, *words = shlex.split(printed)
+    pasted = own_disks.run(verb, *words)
+    assert (program, verb, pasted.exit_code) == ("logstore", "plan", 1), pasted.output
+    actions = json.loads(where.read_text(encoding="utf-8"))["actions"]
+    planned = Counter((each["topic"], each["partition"], each["verdict"]) for each in actions)
+    assert planned == Counter(key[1:] for key in own_disks.plannable() if key[0] == 2)

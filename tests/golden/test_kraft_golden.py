@@ -16,23 +16,24 @@ import google_crc32c
 import pytest
 
 from layout.ids import TopicId
-from reconciler.sources.kraft import (
+from reconciler.protocol import (
     CONTROL_RECORDS,
     METADATA_RECORDS,
     Array,
     Field,
-    FieldType,
-    RecordDecoder,
+    Kind,
+    MalformedMessageError,
     Struct,
-    Type,
-    WireError,
-    read_batches,
-    read_frame,
+    UnsupportedVersionError,
+    read_varint,
+    read_zigzag,
+    write_varint,
+    write_zigzag,
 )
+from reconciler.sources.kraft import RecordDecoder, read_batches, read_frame
 from reconciler.sources.kraft.files import name_snapshot
 from reconciler.sources.kraft.records import read_control_type
 from reconciler.sources.kraft.replay import read_snapshot
-from reconciler.sources.kraft.wire import unsigned_varint, varint
 from tools.writers import kraft_encoding, kraft_writer
 
 pytestmark = pytest.mark.shared
@@ -75,7 +76,7 @@ def vectors(shared: Path) -> dict[str, list[Vector]]:
     return found
 
 
-def _plain(kind: FieldType, value: Any) -> Any:
+def _plain(kind: Kind, value: Any) -> Any:
     """A value out of a vector's JSON, in the form that a decoder gives."""
     if value is None:
         return None
@@ -83,12 +84,12 @@ def _plain(kind: FieldType, value: Any) -> Any:
         return _with_defaults(kind.fields, value)
     if isinstance(kind, Array):
         return tuple(_plain(kind.item, item) for item in value)
-    return TopicId.parse(value).to_bytes() if kind is Type.UUID else value
+    return TopicId.parse(value).to_bytes() if kind == "uuid" else value
 
 
 def _with_defaults(fields: tuple[Field, ...], values: dict[str, Any]) -> dict[str, Any]:
     assert set(values) <= {field.name for field in fields}
-    return {f.name: _plain(f.type, values[f.name]) if f.name in values else f.absent for f in fields}
+    return {f.name: _plain(f.kind, values[f.name]) if f.name in values else f.default for f in fields}
 
 
 def _records(content: bytes) -> list[tuple[int, bytes | None, bytes]]:
@@ -120,14 +121,14 @@ def test_every_record_decodes_and_is_written_byte_for_byte(vectors: dict[str, li
         given, output = vector["input"], vector["output"]
         if isinstance(output, dict):
             assert output["error"]["reason"] == "field-not-in-version"
-            with pytest.raises(ValueError, match="has no field directories"):
+            with pytest.raises(UnsupportedVersionError, match="has no directories"):
                 kraft_encoding.record(given["type"], given["version"], directories=[str(BAR)])
             continue
         fields, value = json.loads(given["json"]), bytes.fromhex(output)
         frame = read_frame(value)
         message = METADATA_RECORDS[frame.type]
         assert (frame.type, frame.version, message.name) == (given["apiKey"], given["version"], given["type"])
-        assert RecordDecoder().decode(frame, value) == _with_defaults(message.fields, fields)
+        assert RecordDecoder().decode(frame, value) == _with_defaults(message.body.fields, fields)
         assert kraft_encoding.record(given["type"], given["version"], **fields) == value
 
 
@@ -138,7 +139,7 @@ def test_record_types_have_their_names_and_versions(vectors: dict[str, list[Vect
             assert number not in METADATA_RECORDS or number in LATER_THAN_THE_VECTORS
         else:
             message = METADATA_RECORDS[number]
-            assert (message.name, 0, message.highest) == (output["class"], output["lowest"], output["highest"])
+            assert (message.name, 0, message.versions[-1]) == (output["class"], output["lowest"], output["highest"])
 
 
 REASONS = {
@@ -160,12 +161,12 @@ def test_values_parse_or_are_refused_for_the_same_reason(vectors: dict[str, list
             shown = output.partition("(")[2]
             assert shown.startswith(f"{message.name}(")
             # The classes show the layout by which they read, and that is the highest they know.
-            assert f") at version {frame.version}" in shown or f") at version {message.highest}" in shown
+            assert f") at version {frame.version}" in shown or f") at version {message.versions[-1]}" in shown
         elif output["error"]["reason"] == "unknown-record-type":
             # Kafka refuses such a record; here it is counted and skipped.
             assert read_frame(value).type not in METADATA_RECORDS
         else:
-            with pytest.raises(WireError, match=REASONS[output["error"]["reason"]]):
+            with pytest.raises(MalformedMessageError, match=REASONS[output["error"]["reason"]]):
                 RecordDecoder().decode(read_frame(value), value)
 
 
@@ -228,9 +229,9 @@ def test_varints_read_and_are_written_in_both_forms(vectors: dict[str, list[Vect
     for vector in vectors["varint"]:
         number = vector["input"]
         unsigned, zigzag = (bytes.fromhex(vector["output"][form]) for form in ("unsigned", "zigzag"))
-        assert unsigned_varint(unsigned, 0) == (number & 0xFFFF_FFFF, len(unsigned))
-        assert varint(zigzag, 0) == (number, len(zigzag))
-        assert (kraft_encoding.unsigned_varint(number), kraft_encoding.varint(number)) == (unsigned, zigzag)
+        assert read_varint(unsigned, 0) == (number & 0xFFFF_FFFF, len(unsigned))
+        assert read_zigzag(zigzag, 0) == (number, len(zigzag))
+        assert (write_varint(number & 0xFFFF_FFFF), write_zigzag(number)) == (unsigned, zigzag)
 
 
 def test_the_checksum_is_crc_32c(vectors: dict[str, list[Vector]]) -> None:
@@ -242,7 +243,7 @@ def test_voters_decode_and_are_written_byte_for_byte(vectors: dict[str, list[Vec
     (vector,) = vectors["VotersRecord"]
     fields, value = json.loads(vector["input"]["json"]), bytes.fromhex(vector["output"])
     decoded = RecordDecoder().decode_control(6, value)
-    assert decoded == _with_defaults(CONTROL_RECORDS[6].fields, fields)
+    assert decoded == _with_defaults(CONTROL_RECORDS[6].body.fields, fields)
     assert kraft_encoding.control_record("VotersRecord", **fields) == (bytes.fromhex("00000006"), value)
 
 

@@ -187,15 +187,15 @@ def test_what_a_broker_accepts_keeps_its_reading_when_the_other_fields_do_not_ho
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"schema_version": -1}, "schema_version is -1"),
-        ({"schema_version": True}, "schema_version is True"),
-        ({"schema_version": "0"}, "schema_version is '0'"),
+        ({"schema_version": -1}, "schema_version: expected an integer from 0 to 2147483647, found -1"),
+        ({"schema_version": True}, "schema_version: expected an integer, found true"),
+        ({"schema_version": "0"}, 'schema_version: expected an integer, found "0"'),
         ({"id": "short"}, "id: 'short' is no ID"),
-        ({"id": 5}, "id is 5"),
-        ({"name": ""}, "name is ''"),
-        ({"name": None}, "name is None"),
-        ({"partition": 2**31}, "partition is 2147483648"),
-        ({"partition": 0.0}, "partition is 0.0"),
+        ({"id": 5}, "id: expected an ID as a string, found 5"),
+        ({"name": ""}, 'name: expected a string that is not empty, found ""'),
+        ({"name": None}, "name: expected a string that is not empty, found null"),
+        ({"partition": 2**31}, "partition: expected an integer from 0 to 2147483647, found 2147483648"),
+        ({"partition": 0.0}, "partition: expected an integer, found 0.0"),
     ],
 )
 def test_each_field_of_the_json_form_is_checked(change: dict[str, object], problem: str) -> None:
@@ -208,7 +208,7 @@ def test_each_field_of_the_json_form_is_checked(change: dict[str, object], probl
 def test_every_missing_field_of_the_json_form_is_named() -> None:
     with pytest.raises(DamagedFileError) as raised:
         parse(b"{}")
-    assert all(f"{key} is missing" in raised.value.problem for key in ("schema_version", "id", "name", "partition"))
+    assert all(f"{key}: missing" in raised.value.problem for key in ("schema_version", "id", "name", "partition"))
 
 
 @pytest.mark.parametrize("data", [b"{", b'{"id": "x"', JSON + JSON, b" " + JSON, b'{"a": ' * 50_000])

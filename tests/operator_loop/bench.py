@@ -38,6 +38,14 @@ class Bench:
     """The disks that the operator names at first."""
     own_copy: bool = False
     """Whether the operator has only the metadata in the broker's own log dirs at first."""
+    out_of_sync: set[str] = field(default_factory=set)
+    """Replicas of broker 2 that the others have left behind."""
+    sole: set[str] = field(default_factory=set)
+    """Replicas of broker 2 that nobody else has in sync, and so nobody leads while it is down."""
+    epochs: dict[str, int] = field(default_factory=dict)
+    """Leader epoch of partitions in the metadata; of the others, 0."""
+    never_live: dict[str, TopicId] = field(default_factory=dict)
+    """Data that must never be live under a topic ID, by a word in its first segment."""
     mounts: list[tuple[Path, Path]] = field(default_factory=list)
     """Disks that are not mounted: where each lies meanwhile, and its mount point."""
 
@@ -86,6 +94,17 @@ class Bench:
             (path / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(topic_id))
         return path
 
+    def falsely_live(self) -> list[str]:
+        """List data that is live under a topic ID that it never belonged to."""
+        found = []
+        for segment in (path for disk in self.disks for path in disk.glob("*/*.log")):
+            word = segment.read_bytes()[:8].decode(errors="replace").strip("\0")
+            data = segment.with_name(partition_metadata.FILE_NAME)
+            written = str(self.never_live.get(word, "")) and data.is_file() and data.read_text()
+            if written and str(self.never_live[word]) in written:
+                found.append(str(segment))
+        return found
+
     def write_checkpoints(self) -> None:
         """Write the offset checkpoints of both disks, for the live replicas that they hold."""
         for disk in self.disks:
@@ -103,13 +122,15 @@ class Bench:
 
     def write_metadata(self) -> None:
         """Write what the controllers say at this moment."""
-        builder = DesiredBuilder()
+        builder, behind = DesiredBuilder(), {(NODE, name) for name in self.out_of_sync}
         for topic, topic_id in self.topics.items():
             builder.topic(topic, str(topic_id))
             for partition in range(PARTITIONS):
-                here = live_name(topic, partition) in self.wanted
-                nodes = [1, NODE, 3] if here else [1, 3]
-                builder.partition(topic, str(topic_id), partition, nodes, isr=nodes, leader=1, leader_epoch=0)
+                name = live_name(topic, partition)
+                nodes = [1, NODE, 3] if name in self.wanted else [1, 3]
+                isr = [NODE] if name in self.sole else [each for each in nodes if (each, name) not in behind]
+                leader, epoch = -1 if name in self.sole else 1, self.epochs.get(name, 0)
+                builder.partition(topic, str(topic_id), partition, nodes, isr=isr, leader=leader, leader_epoch=epoch)
         for node in (1, NODE, 3):
             ids = [str(DirectoryId.from_halves(77 if node == NODE else 100 + node, disk)) for disk in (1, 2)]
             builder.broker(node, 100 + node, node == NODE, ids)
@@ -126,6 +147,9 @@ class Bench:
         for name, topic_id in self.wanted.items():
             if not any((disk / name).is_dir() for disk in self.disks):
                 self.replica(0, name, topic_id)
+
+    def stop(self) -> None:
+        """Stop the broker, which leaves the disks as they are."""
 
     def mount(self) -> bool:
         """Mount what is not mounted, and say whether there was something."""

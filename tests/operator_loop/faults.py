@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from layout import meta_properties, partition_metadata
 from layout.directory_name import delete_name, future_name, stray_name
-from layout.ids import DirectoryId
+from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from layout.topic import TopicPartition
 from logstore.log_dir import LogDir
@@ -49,6 +49,12 @@ def stray_without_id(bench: Bench) -> None:
     bench.replica(0, stray_name("orders", 1, UNIQUE), None)
 
 
+def stray_without_id_behind(bench: Bench) -> None:
+    """The same, and the broker is stopped for so long that the ISR has lost the replica."""
+    bench.replica(0, stray_name("orders", 3, UNIQUE), None)
+    bench.out_of_sync.add("orders-3")
+
+
 def stray_that_is_wanted(bench: Bench) -> None:
     """The broker set a replica aside that the cluster wants here."""
     home = bench.home_of("orders-2")
@@ -83,6 +89,72 @@ def damaged(bench: Bench) -> None:
 def no_id(bench: Bench) -> None:
     """The wrong cure: somebody deleted partition.metadata."""
     _set_id(bench, "orders-5", None)
+
+
+def _of_older_topic(bench: Bench, topic: str, on_disk: int, in_metadata: int) -> None:
+    """Plant a replica of a topic that was made anew while the broker was down, and whose file somebody deleted."""
+    name = f"{topic}-0"
+    bench.topics[topic] = TopicId(topic.ljust(16).encode())
+    bench.wanted[name] = bench.topics[topic]
+    path = bench.replica(0, name, None)
+    (path / "leader-epoch-checkpoint").write_text(f"0\n1\n{on_disk} 0\n")
+    (path / "00000000000000000000.log").write_bytes(topic.encode().ljust(1000, b"\0"))
+    bench.never_live[topic] = bench.topics[topic]
+    bench.out_of_sync.add(name)
+    bench.epochs[name] = in_metadata
+    bench.write_checkpoints()
+
+
+def older_topic_above(bench: Bench) -> None:
+    """A stale replica whose partition.metadata was deleted; it saw more leaders than the topic made anew."""
+    _of_older_topic(bench, "older_a", 7, 1)
+
+
+def older_topic_equal(bench: Bench) -> None:
+    """A stale replica whose partition.metadata was deleted, as many leaders ago as the topic made anew had."""
+    _of_older_topic(bench, "older_e", 0, 0)
+
+
+def older_topic_below(bench: Bench) -> None:
+    """A stale replica whose partition.metadata was deleted; the topic made anew saw more leaders."""
+    _of_older_topic(bench, "older_b", 1, 5)
+
+
+def older_topic_damaged(bench: Bench) -> None:
+    """A stale replica whose partition.metadata somebody emptied."""
+    _of_older_topic(bench, "older_d", 0, 0)
+    _set_id(bench, "older_d-0", b"")
+
+
+def damaged_with_later_epoch(bench: Bench) -> None:
+    """A power cut left partition.metadata empty, and the leader epoch on the disk is above the metadata's."""
+    _set_id(bench, "clicks-0", b"")
+    (bench.home_of("clicks-0") / "clicks-0" / "leader-epoch-checkpoint").write_text("0\n1\n2 0\n")
+
+
+def damaged_only_copy(bench: Bench) -> None:
+    """The same, of a replica that nobody else has in sync."""
+    _set_id(bench, "orders-1", b"")
+    (bench.home_of("orders-1") / "orders-1" / "leader-epoch-checkpoint").write_text("0\n1\n2 0\n")
+    bench.sole.add("orders-1")
+
+
+def damaged_unwanted(bench: Bench) -> None:
+    """A topic was deleted while the broker was down, and a power cut left partition.metadata empty."""
+    path = bench.replica(1, "gone-7", OLD)
+    (path / partition_metadata.FILE_NAME).write_bytes(b"")
+
+
+def damaged_future(bench: Bench) -> None:
+    """A power cut in a move between disks."""
+    path = bench.replica(0, future_name("orders", 3, UNIQUE), ORDERS)
+    (path / partition_metadata.FILE_NAME).write_bytes(b"")
+
+
+def damaged_stray(bench: Bench) -> None:
+    """A power cut damaged what an earlier start had set aside."""
+    path = bench.replica(1, stray_name("gone", 8, UNIQUE), OLD)
+    (path / partition_metadata.FILE_NAME).write_bytes(b"\0" * 43)
 
 
 def checkpoint_entry(bench: Bench) -> None:
@@ -190,9 +262,11 @@ def own_copy_alone(bench: Bench) -> None:
 FAULTS: Mapping[str, Plant] = {
     plant.__name__: plant
     for plant in (
-        *(stale_id, not_assigned, unknown_topic, stray, stray_without_id, stray_that_is_wanted, duplicate, damaged),
-        duplicate_alike,
+        *(stale_id, not_assigned, unknown_topic, stray, stray_without_id, stray_without_id_behind),
+        *(stray_that_is_wanted, duplicate, damaged, duplicate_alike),
         *(no_id, checkpoint_entry, damaged_checkpoint, leftover, foreign_directory, foreign_file, renamed, missing),
+        *(older_topic_above, older_topic_equal, older_topic_below, older_topic_damaged),
+        *(damaged_with_later_epoch, damaged_only_copy, damaged_unwanted, damaged_future, damaged_stray),
         *(
             staged,
             staged_due,

@@ -59,6 +59,9 @@ class Patient(Protocol):
     def start(self) -> None:
         """Start the broker."""
 
+    def stop(self) -> None:
+        """Stop the broker."""
+
     def mount(self) -> bool:
         """Mount what is not mounted, and say whether there was something."""
 
@@ -144,7 +147,10 @@ class Operator:
     def _by_hand(self, why: str) -> None:
         if why.startswith("start the broker") and self.starts:
             self.bench.start()
+        elif why.startswith("stop the broker"):
+            self.bench.stop()
         self.done.append(why.split(";", maxsplit=1)[0])
+        self.changed = len(self.done)
 
     def _tool(self, line: str) -> None:
         ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)

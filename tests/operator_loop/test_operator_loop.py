@@ -35,6 +35,7 @@ def healed(folder: Path, *faults: str) -> None:
     protocol = "\n".join(["", *operator.done])
     assert operator.failed == [], protocol
     assert operator.left() == [], protocol
+    assert bench.falsely_live() == [], protocol
 
 
 @pytest.fixture
@@ -130,7 +131,7 @@ def doctor(bench: Bench, *options: str) -> Any:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "pair" in metafunc.fixturenames:
-        pairs = PAIRS if metafunc.config.getoption("--whole", default=False) else SAMPLE
+        pairs = PAIRS if metafunc.config.getoption("--whole") else SAMPLE
         metafunc.parametrize("pair", pairs, ids=["+".join(pair) for pair in pairs])
 
 

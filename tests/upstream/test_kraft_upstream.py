@@ -19,16 +19,8 @@ from layout.ids import TopicId
 from layout.segment_name import MetadataSnapshotName, metadata_snapshot_name
 from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError, UsageError
-from reconciler.sources.kraft import (
-    METADATA_RECORDS,
-    Batch,
-    BrokenBatchError,
-    RecordDecoder,
-    WireError,
-    list_files,
-    read_batches,
-    read_frame,
-)
+from reconciler.protocol import METADATA_RECORDS, MalformedMessageError
+from reconciler.sources.kraft import Batch, BrokenBatchError, RecordDecoder, list_files, read_batches, read_frame
 from reconciler.sources.kraft.files import SnapshotFile
 from reconciler.sources.kraft.records import read_control_type
 from reconciler.sources.kraft.replay import Replay, read, read_snapshot
@@ -73,7 +65,7 @@ def _control_types(content: bytes) -> list[list[int]]:
 
 
 def _refused(value: str) -> str:
-    with pytest.raises(WireError) as error:
+    with pytest.raises(MalformedMessageError) as error:
         RecordDecoder().decode(read_frame(bytes.fromhex(value)), bytes.fromhex(value))
     return str(error.value)
 

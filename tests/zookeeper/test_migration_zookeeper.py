@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from layout.ids import TopicId
 from reconciler.cli import logstore
 from reconciler.sources.zookeeper import decode_topic
-from reconciler.topic_ids import TopicState, assign_topic_id, connect, read_cluster
+from reconciler.topic_ids import TopicIdState, assign_topic_id, connect, read_cluster
 
 pytestmark = pytest.mark.zookeeper
 
@@ -136,7 +136,7 @@ def test_whoever_writes_after_the_reading_wins(server: Any, client: Any, path: s
     with connect(address) as other:
         seen = read_cluster(other, address)
         (first,) = [topic for topic in seen.topics if topic.topic == "first"]
-        assert first.state is TopicState.WITHOUT_ID
+        assert first.state is TopicIdState.WITHOUT_ID
         newer = b'{"version":3,"topic_id":"cxBT72dK4si8Ied1iP4wBA","partitions":{"0":[1,2]}}'
         client.set(path, b"28" if path == "/controller_epoch" else newer)
         before = everything(client)

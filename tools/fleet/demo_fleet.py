@@ -122,7 +122,9 @@ def _say_what_next(audit: Audit, truth: Truth) -> None:
     print(f"Findings are in {audit.out}/{FINDINGS}, the summary in {SUMMARY} and a page in {REPORT} beside it.\n")
     logstore, fleet, metadata = (shlex.quote(text) for text in (LOGSTORE, audit.fleet, audit.metadata))
     stale = next(planted for planted in truth.findings if planted.verdict == Verdict.STALE_ID)
+    broker = stale.log_dir.split("/")[0]
     print("Try next:")
+    print(f"  {logstore} doctor {fleet}/{broker}/disk-? --metadata {metadata}")
     print(f"  {logstore} explain {fleet}/{stale.log_dir}/{stale.name} --metadata {metadata}")
     print(f"  {logstore} scan {fleet}/{stale.log_dir}")
     print(f"  {logstore} audit {fleet}/{LOG_DIRS} --metadata {metadata} --verdict STRAY --format json")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ SECONDS_TO_STOP = 60
 SECONDS_FOR_A_COMMAND = 120
 SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.awt.headless=true")
 LINES_SHOWN = 25
+_NO_JAVA = "there is no java on the path; install a Java 17 or newer"
 
 _NUMBERS = itertools.count(1)
 """Tells apart the archives that several JVMs of one kind write at the same time."""
@@ -34,7 +36,7 @@ def _command(release: Release, kind: str, heap: str, main_class: str) -> tuple[l
     """The command, its class archive, and where a new archive will appear; None if there is an archive already."""
     java = java_command()
     if java is None:
-        raise FetchError("there is no java on the path; install a Java 17 or newer")
+        raise FetchError(_NO_JAVA)
     jars = class_path(release)
     archive = release_folder(release) / f"{kind}-{java_version()}.jsa"
     fresh = None if archive.is_file() else archive.with_suffix(f".{os.getpid()}.{next(_NUMBERS)}.new")
@@ -186,3 +188,28 @@ def run_command(release: Release, kind: str, main_class: str, arguments: Sequenc
             f"Its arguments were: {' '.join(arguments)}"
         )
     return done.stdout + done.stderr
+
+
+def write_scripts(release: Release, folder: Path, logging: Path) -> None:
+    """Write ``kafka-reassign-partitions.sh`` and ``kafka-log-dirs.sh`` into a folder, to be put on the PATH.
+
+    Maven brings jars and no scripts; a release's script does no more than to run one class of these jars.
+
+    Args:
+        release: whose classes they run.
+        folder: where to; it is there.
+        logging: the settings of log lines.
+
+    Raises:
+        FetchError: there is no Java, or the release cannot be fetched.
+    """
+    java = java_command()
+    if java is None:
+        raise FetchError(_NO_JAVA)
+    package = "org.apache.kafka.tools" if release.tools else "kafka.admin"
+    classes = {"kafka-reassign-partitions.sh": release.reassign, "kafka-log-dirs.sh": f"{package}.LogDirsCommand"}
+    options = [*SMALL, "-Xmx128m", f"-D{release.logging_option}=file:{logging}", "-cp", class_path(release)]
+    for name, main_class in classes.items():
+        script = folder / name
+        script.write_text(f'#!/bin/sh\nexec {shlex.join((java, *options, main_class))} "$@"\n', encoding="utf-8")
+        script.chmod(0o755)

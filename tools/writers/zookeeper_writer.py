@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from layout.ids import TopicId
 
@@ -54,6 +54,7 @@ def snapshot_bytes(
     versions: Mapping[str, int] | None = None,
     czxids: Mapping[str, int] | None = None,
     modified_ms: int = 1_700_000_000_000,
+    owners: Mapping[str, int] | None = None,
     digest: bool = True,
 ) -> bytes:
     """A whole snapshot file; nodes on the way to a path are added where they are absent.
@@ -63,6 +64,7 @@ def snapshot_bytes(
         versions: data version by path; 0 for all others.
         czxids: creating zxid by path; 1 for all others.
         modified_ms: time of the last change of every node, ms since 1970.
+        owners: session by path of a node that goes away with it.
         digest: whether the additions of servers since 3.6 and 3.9 follow the first seal.
     """
     everything = {"": b""} | {parent: b"" for path in nodes for parent in _parents(path)} | dict(nodes)
@@ -73,13 +75,28 @@ def snapshot_bytes(
         czxid = (czxids or {}).get(path, 1)
         version = (versions or {}).get(path, 0)
         data = everything[path]
-        stat = _STAT.pack(1, czxid, czxid, modified_ms, modified_ms, version, 0, 0, 0, czxid)
+        stat = _STAT.pack(1, czxid, czxid, modified_ms, modified_ms, version, 0, 0, (owners or {}).get(path, 0), czxid)
         parts.append(_text(path) + struct.pack(">i", len(data)) + data + stat)
     sealed = seal(b"".join(parts) + _text("/"))
     if digest:
         sealed = seal(sealed + struct.pack(">qiq", 1, 2, 0))
         sealed = seal(sealed + struct.pack(">q", 1))
     return sealed
+
+
+def log_bytes(transactions: Iterable[tuple[int, int, int, str]], *, session: int = 7, filled_to: int = 4096) -> bytes:
+    """A file ``log.<zxid>`` of transactions, with zeros up to the size that a server allocates.
+
+    Args:
+        transactions: zxid, time in ms since 1970, type, and path of each; no path: "".
+        session: of all of them.
+        filled_to: least size in bytes.
+    """
+    data = struct.pack(">4siq", b"ZKLG", 2, 0)
+    for zxid, time_ms, kind, path in transactions:
+        record = struct.pack(">qiqqi", session, 0, zxid, time_ms, kind) + (_text(path) if path else b"")
+        data += struct.pack(">qi", zlib.adler32(record), len(record)) + record + b"B"
+    return data.ljust(filled_to, b"\0")
 
 
 def seal(data: bytes) -> bytes:

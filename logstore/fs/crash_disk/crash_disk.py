@@ -18,8 +18,9 @@ import os
 from collections.abc import Callable
 from random import Random
 
+from logstore.fs.crash_disk.image import ChangeKind, NameChange
 from logstore.fs.crash_disk.settle import settle
-from logstore.fs.crash_disk.unsynced import ChangeKind, NameChange, Overwrite
+from logstore.fs.crash_disk.unsynced import DataChange
 from logstore.fs.crash_disk.volume import Volume
 from logstore.fs.durable import Disk
 
@@ -76,7 +77,7 @@ class CrashDisk(Disk):
         """Create a file, which a crash may take back."""
         volume, directory = self._change(parent, takes_space=True)
         descriptor = super().create(parent, name)
-        self._added(volume, directory, name, os.fstat(descriptor).st_ino)
+        self._added(volume, ChangeKind.CREATE, directory, name, os.fstat(descriptor).st_ino)
         return descriptor
 
     def open_to_change(self, parent: int, name: str) -> int:
@@ -88,20 +89,18 @@ class CrashDisk(Disk):
         """Write; on a full disk half of the bytes are written before the error."""
         volume, node = self._change(descriptor)
         written = data[: len(data) // 2] if volume.is_full else data
-        offset, size = os.lseek(descriptor, 0, os.SEEK_CUR), os.fstat(descriptor).st_size
-        old = _read(descriptor, offset, min(len(written), size - offset)) if offset < size else b""
+        change = write_change(node, descriptor, written)
         super().write(descriptor, written)
-        volume.unsynced.overwrite(node, Overwrite(offset, len(written), size, old))
+        volume.unsynced.take(change)
         if len(written) < len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def truncate(self, descriptor: int, length: int) -> None:
         """Truncate, and keep the old bytes."""
         volume, node = self._change(descriptor)
-        size = os.fstat(descriptor).st_size
-        old = _read(descriptor, length, size - length) if length < size else b""
+        change = truncate_change(node, descriptor, length)
         super().truncate(descriptor, length)
-        volume.unsynced.overwrite(node, Overwrite(length, -1, size, old))
+        volume.unsynced.take(change)
 
     def set_modified(self, descriptor: int, nanoseconds: int) -> None:
         """Set the time; no crash takes that back, because nothing depends on it here."""
@@ -111,7 +110,7 @@ class CrashDisk(Disk):
     def sync(self, descriptor: int) -> None:
         """Record that no crash takes back changes to this file, or to the names in this directory, any more."""
         volume, node = self._change(descriptor)
-        volume.unsynced.sync(node)
+        volume.unsynced.sync((node,))
         self._drop_durable_orphans(volume)
 
     def sync_file_system(self, descriptor: int) -> bool:
@@ -125,7 +124,7 @@ class CrashDisk(Disk):
         """Make a directory, which a crash may take back."""
         volume, directory = self._change(parent, takes_space=True)
         super().mkdir(parent, name)
-        self._added(volume, directory, name, os.stat(name, dir_fd=parent).st_ino, is_directory=True)
+        self._added(volume, ChangeKind.MKDIR, directory, name, os.stat(name, dir_fd=parent).st_ino)
 
     def rename(self, source: int, name: str, target: int, new_name: str) -> None:
         """Rename; a replaced file that loses its last name becomes an orphan."""
@@ -144,7 +143,7 @@ class CrashDisk(Disk):
                 volume.forget_orphan(replaced, kept)
             raise
         change = NameChange(ChangeKind.RENAME, directory, name, _known(node, name), into, new_name)
-        volume.unsynced.change(change)
+        volume.unsynced.take(change)
 
     def link(self, source: int, name: str, target: int, new_name: str) -> None:
         """Link; a crash may take the new name back."""
@@ -152,7 +151,7 @@ class CrashDisk(Disk):
         _check_space(volume)
         super().link(source, name, target, new_name)
         node = _known(volume.unsynced.present.directories[directory].get(name), name)
-        volume.unsynced.change(NameChange(ChangeKind.ADD, into, new_name, node))
+        volume.unsynced.take(NameChange(ChangeKind.LINK, into, new_name, node))
 
     def unlink(self, parent: int, name: str) -> None:
         """Unlink; a file that loses its last name becomes an orphan until this is durable."""
@@ -166,20 +165,20 @@ class CrashDisk(Disk):
             super().rename(parent, name, volume.orphans.descriptor, volume.new_orphan(node))
         else:
             super().unlink(parent, name)
-        volume.unsynced.change(NameChange(ChangeKind.REMOVE, directory, name, node))
+        volume.unsynced.take(NameChange(ChangeKind.UNLINK, directory, name, node))
 
     def rmdir(self, parent: int, name: str) -> None:
         """Remove a directory, which a crash may bring back."""
         volume, directory = self._change(parent)
         super().rmdir(parent, name)
         node = _known(volume.unsynced.present.directories[directory].get(name), name)
-        volume.unsynced.change(NameChange(ChangeKind.REMOVE, directory, name, node))
+        volume.unsynced.take(NameChange(ChangeKind.RMDIR, directory, name, node))
 
-    def _added(self, volume: Volume, directory: int, name: str, inode: int, *, is_directory: bool = False) -> None:
+    def _added(self, volume: Volume, kind: ChangeKind, directory: int, name: str, inode: int) -> None:
         node = volume.new_node(inode)
         self._places[inode] = (volume, node)
         self._dead.discard(inode)
-        volume.unsynced.change(NameChange(ChangeKind.ADD, directory, name, node), directory=is_directory)
+        volume.unsynced.take(NameChange(kind, directory, name, node))
 
     def _drop_durable_orphans(self, volume: Volume) -> None:
         if volume.orphan_names and not volume.unsynced.names:
@@ -219,6 +218,18 @@ class CrashDisk(Disk):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
+def write_change(node: int, descriptor: int, data: bytes) -> DataChange:
+    """Describe a write at the descriptor's position to a file, before it is done."""
+    offset, size = os.lseek(descriptor, 0, os.SEEK_CUR), os.fstat(descriptor).st_size
+    return DataChange(node, offset, bytes(data), size, _read(descriptor, offset, min(len(data), size - offset)))
+
+
+def truncate_change(node: int, descriptor: int, length: int) -> DataChange:
+    """Describe a truncation of a file to a length, before it is done."""
+    size = os.fstat(descriptor).st_size
+    return DataChange(node, length, None, size, _read(descriptor, length, size - length))
+
+
 def _check_space(volume: Volume) -> None:
     if volume.is_full:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -236,6 +247,8 @@ def _known(node: int | None, name: str) -> int:
 
 def _read(descriptor: int, offset: int, length: int) -> bytes:
     """Read the bytes that are about to be overwritten; the descriptor itself may be for writing only."""
+    if length <= 0:
+        return b""
     again = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.pread(again, length, offset)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from random import Random
 
-from logstore.fs.crash_disk.unsynced import ROOT, Image, possible_contents
+from logstore.fs.crash_disk.image import ROOT, Image
 from logstore.fs.crash_disk.volume import PLAIN, Volume, parent_of, read, rewrite
 
 
@@ -25,11 +25,10 @@ def settle(volume: Volume, random: Random) -> None:
     if not unsynced.is_all_durable:
         wanted = unsynced.draw(random)
         paths = _restore_names(volume, wanted)
-        for node in sorted(unsynced.bytes):
-            if node in paths:
-                present = read(f"{volume.path}/{paths[node]}")
-                chosen = random.choice(possible_contents(present, unsynced.bytes[node]))
-                rewrite(volume.path, paths[node], present, chosen)
+        for node in sorted(unsynced.data.keys() & paths.keys()):
+            present = read(f"{volume.path}/{paths[node]}")
+            chosen, _ = random.choice(unsynced.data[node].contents(present))
+            rewrite(volume.path, paths[node], present, chosen)
         unsynced.become(wanted)
         volume.inodes = {node: inode for node, inode in volume.inodes.items() if node == ROOT or node in paths}
     volume.drop_orphans()

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 
-from logstore.fs.crash_disk.unsynced import ROOT, Unsynced
+from logstore.fs.crash_disk.image import ROOT
+from logstore.fs.crash_disk.unsynced import Unsynced
 from logstore.fs.directory import Directory
 from logstore.fs.durable import Disk
 

@@ -29,6 +29,7 @@ IDENTITY_SCHEMA = pa.schema(
         pa.field("offset", pa.int64()),
         pa.field("epoch", pa.int64()),
         pa.field("timestamp_ms", pa.int64()),
+        pa.field("as_of_from", pa.string()),  # what that time rests on; empty: the newest record
         pa.field("tail_uncommitted", pa.bool_()),
         pa.field("digest", pa.string()),
         pa.field("problems", pa.list_(pa.string())),
@@ -36,6 +37,7 @@ IDENTITY_SCHEMA = pa.schema(
         pa.field("uncommitted", pa.list_(pa.string())),  # topic IDs
         pa.field("keeper", pa.int32()),  # node.id of the log dir in which it lies; null: no node's
         pa.field("keeper_runs", pa.bool_()),  # the node held its lock when it was read
+        pa.field("keeper_decides", pa.bool_()),  # the node is the only voter
     ]
 )
 """One row per desired state: :class:`reconciler.desired.MetadataIdentity`."""

@@ -177,10 +177,19 @@ def _applied(plan: Plan, plan_file: str, outcome: ApplyOutcome, fallback_folder:
     failed = [each for each in outcome.results if each.status is RepairStatus.FAILED]
     sources = tuple(str(source["location"]) for source in plan.metadata if source.get("location"))
     call = Call(tuple(log_dir.path for log_dir in plan.log_dirs), sources, fallback_folder)
-    no_space = any(os.strerror(errno.ENOSPC) in each.detail for each in failed)
+    full = [each.action.kind in STAGING_ACTIONS for each in failed if os.strerror(errno.ENOSPC) in each.detail]
     due = moment(time.time_ns() // 1_000_000 + plan.delay_ms) if staged else None
     brokers = tuple(
         tuple(each.path for each in plan.log_dirs if each.broker == broker)
         for broker in dict.fromkeys(each.broker for each in plan.log_dirs)
     )
-    return AppliedPlan(call, plan_file, outcome.is_complete, no_space, len(staged), due, brokers)
+    return AppliedPlan(
+        call,
+        plan_file,
+        outcome.is_complete,
+        no_space=any(full),
+        no_room_in_log_dir=not all(full),
+        staged=len(staged),
+        due=due,
+        brokers=brokers,
+    )

@@ -32,7 +32,7 @@ from reconciler.cli.frame import (
     why_in_use,
 )
 from reconciler.errors import RefusedError, UsageError
-from reconciler.next_steps import PLAN_FILE, WITHOUT_ID, Call, Command, Step
+from reconciler.next_steps import PLAN_FILE, REFETCH, WITHOUT_ID, Call, Command, Step
 from reconciler.plan import ALLOWABLE, INTERNAL_TOPICS, Gate, Policy
 from reconciler.text import count, listed, size
 from reconciler.verdicts import Verdict
@@ -58,6 +58,10 @@ refused is shown with every shut gate, and is not kept; the last line is the com
                                            incomplete, went-back, shrunk), with this machine (clock, absent, log-dir),
                                            or with what it would stage (newer, uncommitted, sole-copy, live-copy,
                                            no-id, internal)
+
+\b
+A replica is newer than the metadata when it was made or written to after its last record, or less than 2 s before: the
+clocks of two machines may differ by so much. Metadata that is read again later settles it.
 """
 
 
@@ -74,7 +78,13 @@ refused is shown with every shut gate, and is not kept; the last line is the com
 @click.option("--strays", is_flag=True, help="Give a due time to replicas that a broker set aside and nobody wants.")
 @click.option(
     WITHOUT_ID, "strays_without_id", is_flag=True,
-    help="With --strays: also one without a topic ID, where the live replica in its place is in sync on this broker.",
+    help="With --strays: also one without a topic ID, where a replica lives in its place whose data is in sync, "
+    "here or on the broker that leads it.",
+)  # fmt: skip
+@click.option(
+    REFETCH, "refetched", metavar="TOPIC", multiple=True,
+    help="Stage replicas of this topic whose partition.metadata is missing or damaged, where another broker leads in "
+    "sync: the broker fetches them anew. For those of which repair says that no topic ID is certain.",
 )  # fmt: skip
 @click.option(
     "--sightings", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N",
@@ -119,6 +129,7 @@ def command(
     need: str | None,
     strays: bool,
     strays_without_id: bool,
+    refetched: tuple[str, ...],
     sightings: int,
     apart: str,
     delay: str,
@@ -131,8 +142,9 @@ def command(
 ) -> Exit:
     """Compare log dirs with the cluster's metadata, and plan what to do about it. Nothing is changed.
 
-    What nobody wants is staged, what is staged and wanted comes back, a missing topic ID is written. -o PLAN.json keeps
-    the plan, and 'logstore apply PLAN.json' carries it out. What is damaged or doubled is for 'logstore repair'.
+    What nobody wants is staged, what is staged and wanted comes back, a missing topic ID is written where it is
+    certain. -o PLAN.json keeps the plan, and 'logstore apply PLAN.json' carries it out. What is damaged or doubled is
+    for 'logstore repair'.
 
     Exit code 0: there is nothing to do. 1: there are actions. 3: refused; the message has the numbers and the override.
     """
@@ -157,6 +169,7 @@ def command(
         parse_duration_option("--apart", apart),
         internal,
         strays_without_id,
+        frozenset(refetched),
     )
     inputs = sort_inputs(paths)
     if inputs.inventories:

@@ -50,6 +50,7 @@ Effects, the gravest first:
   startup_aborts    the broker does not start, or halts at once
   log_dir_offline   the broker goes on without this disk
   deleted           data is deleted for ever, within about a minute
+  old_records       records of a deleted topic count as those of the topic that has its name now
   renamed_to_stray  a replica is set aside with its data, and fetched anew from elsewhere, if there is an elsewhere
   replaced          a future replica takes the place of the current one, which is then deleted
   created_empty     something is made anew and empty where data was expected
@@ -89,12 +90,14 @@ def command(
     Exit code 0: it would start, and nothing would be lost; there may be notes. 1: it would not start, or it would and
     something would be renamed, deleted, left unused, made anew, or a disk would go offline; the effect says which.
     """
-    from reconciler.cli.frame import report_unreadable
+    from reconciler.cli.frame import refuse_part_of_log_dir, report_unreadable
     from reconciler.next_steps import Call
     from reconciler.preflight import is_anything_there, look_at_broker, preflight
 
     if not is_anything_there(paths):
         raise UsageError(f"{', '.join(paths)}: there is no such directory: are the disks mounted?")
+    for path in paths:
+        refuse_part_of_log_dir(path)
     places = [*paths, *([] if metadata_log_dir is None else [metadata_log_dir])]
     report_unreadable(places)
     check_output(Format(form), output, places)
@@ -230,7 +233,7 @@ def _show(rows: Sequence[Mapping[str, Any]], output: str | None, limit: int | No
     from reconciler.cli.frame import Column, open_page
 
     styles = {"startup_aborts": "bold red", "log_dir_offline": "bold red", "note": "dim"}
-    columns = (Column("EFFECT"), Column("WHERE"), Column("PROBLEM"))
+    columns = (Column("EFFECT"), Column("WHERE", path=True), Column("PROBLEM"))
     with open_page(output) as opened:
         most = SHOWN_ON_TERMINAL if limit is None and opened.is_terminal else limit
         shown = rows if most is None else rows[:most]

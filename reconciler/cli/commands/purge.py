@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -96,8 +97,9 @@ def command(
 
     Only what is due goes, and only what carries a valid record. Interrupt it at any time: the next purge goes on.
 
-    Where a broker runs on a log dir, what is staged beside it, in LOG_DIR.deleting, is purged all the same, and nothing
-    of the broker's is touched. What is staged in the log dir itself waits until the broker is stopped.
+    Beside a running broker, what is staged in LOG_DIR.deleting goes all the same, and nothing of the broker's is
+    touched. What is staged in the log dir itself waits until the broker is stopped: it goes first, and from then on the
+    broker may be started, however long the rest takes.
 
     Exit code 1: something that is due waits for a broker to be stopped, or is wanted again, and all else is purged; or
     nothing of what --location names could be purged. Exit code 3: another 'logstore' works on what is staged there, or
@@ -123,7 +125,7 @@ def command(
     fallback = fallback_records(fallback_folder)
     log_dirs = log_dirs_in(paths)
     look = ask_again(specs, paths, fallback, fallback_folder) if specs else None
-    rules.veto = None if look is None else look.veto
+    rules.veto = look.veto if look else None
     with ExitStack() as stack:
         opened = OpenedLogDirs(stack)
         if dry_run:
@@ -131,8 +133,7 @@ def command(
         else:
             opened.open(log_dirs, fallback, beside=True)
             reports = _purge(opened, rules, fallback, workers)
-            order = list(map(os.path.abspath, log_dirs))
-            reports.sort(key=lambda report: order.index(report.log_dir))
+            reports.sort(key=lambda report: list(map(os.path.abspath, log_dirs)).index(report.log_dir))
     for report in reports:
         _print_report(report, quiet=quiet, dry_run=dry_run)
     say_unseen(reports)
@@ -190,12 +191,23 @@ def _plan(
 def _purge(
     opened: OpenedLogDirs, rules: PurgeRules, fallback: FallbackRecords, workers: int | None
 ) -> list[LogDirPurge]:
+    """Purge the log dirs themselves first, under Kafka's own lock, and then what is staged beside them without it."""
     from logstore.purge import DEFAULT_WORKERS, purge
+    from logstore.staging import Placement
+
+    def part(log_dirs: Sequence[LogDir | StagingBeside], *placements: Placement) -> list[LogDirPurge]:
+        chosen = replace(rules, placements=frozenset(placements))
+        return list(
+            purge(log_dirs, chosen, workers=workers or DEFAULT_WORKERS, fallback=fallback, may_fork=True).log_dirs
+        )
 
     def work() -> list[LogDirPurge]:
-        log_dirs: list[LogDir | StagingBeside] = [*opened.log_dirs, *opened.beside]
-        done = purge(log_dirs, rules, workers=workers or DEFAULT_WORKERS, fallback=fallback, may_fork=True)
-        return list(done.log_dirs)
+        inside = part([*opened.log_dirs, *opened.beside], Placement.INSIDE, Placement.IN_PLACE)
+        reports = {report.log_dir: report for report in inside}
+        opened.keep_beside()
+        for report in part([*opened.log_dirs, *opened.beside], Placement.SIBLING):
+            reports[report.log_dir].add(report)
+        return list(reports.values())
 
     return until_interrupted(work, rules.cancel) if opened.log_dirs or opened.beside else []
 

@@ -203,24 +203,22 @@ class _RequestRun:
 
     def carry_out(self, planned: RequestReport) -> RequestReport:
         """Handle the request, leave its journal, and report what has changed."""
-        from reconciler.broker import Broker, RequestJournal, StoreSnapshot, effects
+        from reconciler.broker import Broker, RequestJournal
         from reconciler.cli.pages import RequestReport
 
         now_ms = self.store.clock.now_ms()
         journal = RequestJournal(self.store, self.request, self.location, user_name(), now_ms)
         is_noted = not planned.response.error and (bool(planned.effects) or self.newest.is_before(self.request))
-        before = StoreSnapshot.of(self.store)
         broker = Broker(self.store, self.node_id, known=self.known)
         try:
             with say_warnings(*_LOGGERS):
                 if is_noted:
                     journal.begin(planned.effects)
-                response = broker.handle(self.request)
+                response, done = broker.handle_with_effects(self.request)
         except KeyboardInterrupt as error:
             raise InterruptedRunError(
                 "interrupted; every replica is whole, live or staged. Next: the same command again does the rest"
             ) from error
-        done = effects(before, StoreSnapshot.of(self.store))
         if is_noted:
             for problem in journal.end(done):
                 say(f"{problem}; this report is all that is left of it")

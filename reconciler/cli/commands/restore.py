@@ -5,6 +5,7 @@ Everything is planned before anything is moved, and a dry run is the plan alone,
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -28,13 +29,17 @@ from reconciler.errors import UsageError
 from reconciler.text import count, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from layout.ids import TopicId
     from layout.topic import TopicPartition
     from logstore.log_dir import LogDir, LogDirView
     from logstore.staging import FallbackRecords, Restored, Staged
+    from reconciler.cli.frame import TwinSearch
+    from reconciler.desired import BrokerKey
+    from reconciler.next_steps import Call, Command
 
-_Broker = tuple[str | None, int | None]
-"""Cluster ID and node ID."""
+_CHOOSE = "stage that one first, or choose one"
 
 _EPILOG = """\b
 Examples:
@@ -58,6 +63,7 @@ class RestoreChoice:
     topic_id: TopicId | None = None
     locations: tuple[str, ...] = ()
     everything: bool = False
+    was: TopicPartition | None = None
     without_twin: bool = False
 
     @property
@@ -106,8 +112,14 @@ class PlannedRestore:
 @click.option("--all", "everything", is_flag=True, help="All that has a record; strays are named by other options.")
 @click.option("--as", "was", metavar="TOPIC-PARTITION", help="What a single stray was, where its name was cut.")
 @click.option(
+    "--metadata", "specs", metavar="SOURCE", multiple=True,
+    help="Ask this metadata, as 'logstore plan' does, which log dirs the broker has, and what it should have in them. "
+    "[default: the broker's own copy, where it lies in them]",
+)  # fmt: skip
+@click.option(
     "--without-twin", is_flag=True,
-    help="Bring the worse copy of a replica back although the better one is in no given log dir, because it is gone.",
+    help="Bring back what may be live in a log dir that was not given, or was staged as the worse of two copies, "
+    "because the other one is gone.",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print exactly what would be done, and do nothing; needs no lock.")
 @fallback_records_option
@@ -120,6 +132,7 @@ def command(
     locations: tuple[str, ...],
     everything: bool,
     was: str | None,
+    specs: tuple[str, ...],
     without_twin: bool,
     dry_run: bool,
     fallback_folder: str | None,
@@ -127,8 +140,9 @@ def command(
     """Bring staged replicas back to where they were, with their names and checkpoint entries.
 
     Give every log dir of the broker: where a replica of the same partition is live in any of them, the staged one
-    stays. Options that choose go together: a directory is restored when all of them fit. Nothing is ever overwritten.
-    No broker may run on the log dirs.
+    stays. It stays too where it may be live in a log dir that was not given, by what the broker registered, a journal
+    or the metadata say. Options that choose go together: a directory is restored when all of them fit. Nothing is ever
+    overwritten. No broker may run on the log dirs.
 
     Exit code 1: nothing of that kind is staged. Exit code 3: a log dir is in use, or nothing could be restored. Exit
     code 4: some could not be restored.
@@ -136,10 +150,11 @@ def command(
     from reconciler.cli.frame import log_dirs_in
     from reconciler.next_steps import Call, Step
 
-    wanted = RestoreChoice(topic, partition, _topic_id(topic_id), locations, everything, without_twin)
+    known = None if was is None else parse_partition(was)
+    wanted = RestoreChoice(topic, partition, _topic_id(topic_id), locations, everything, known, without_twin)
     if wanted.names_nothing:
         raise UsageError("say what is to come back: --topic, --partition, --topic-id, --location, or --all")
-    known = None if was is None else parse_partition(was)
+    call = Call(paths, specs, fallback_folder)
     fallback = fallback_records(fallback_folder)
     log_dirs = log_dirs_in(paths)
     with ExitStack() as stack:
@@ -150,7 +165,7 @@ def command(
         else:
             opened.open(log_dirs, fallback)
             views = opened.log_dirs
-        steps = _planned_restores(views, wanted, known, fallback, opened)
+        steps, others = _planned_restores(views, wanted, fallback, opened, specs)
         done = 0
         for step in steps:
             moved = step.to is not None and (dry_run or _carry_out(step, opened.log_dirs, known, fallback))
@@ -159,10 +174,12 @@ def command(
                 tell(visible(step.line))
     if not steps and views:
         say("nothing was chosen")
-        say_step(Step("see what there is", Call(paths, fallback=fallback_folder).staged()))
+        say_step(Step("see what there is", call.staged()))
         return opened.code(0) or Exit.FINDINGS
     if done < len(steps):
         say(f"{count(len(steps) - done, 'directory stays', 'directories stay')} staged")
+        if others is not None:
+            say_step(Step("the same with every log dir of the broker", _again(wanted, call, others, dry_run=dry_run)))
         return Exit.PARTLY_FAILED if done else Exit.REFUSED
     return opened.code(len(views))
 
@@ -212,14 +229,32 @@ def _open_read_only(log_dirs: Iterable[str], opened: OpenedLogDirs, stack: ExitS
     return views
 
 
+def _again(wanted: RestoreChoice, call: Call, others: Sequence[str], *, dry_run: bool) -> Command:
+    """Return the command as it was given, with further log dirs."""
+    return call.restore(
+        topic=wanted.topic,
+        partition=wanted.partition,
+        topic_id=None if wanted.topic_id is None else str(wanted.topic_id),
+        locations=wanted.locations,
+        was=None if wanted.was is None else str(wanted.was),
+        other_log_dirs=others,
+        dry_run=dry_run,
+    )
+
+
 def _planned_restores(
     views: Sequence[LogDirView],
     wanted: RestoreChoice,
-    known: TopicPartition | None,
     fallback: FallbackRecords,
     opened: OpenedLogDirs,
-) -> list[PlannedRestore]:
-    """Plan every restore before anything is moved, so that a dry run sees the same as a real one."""
+    specs: tuple[str, ...],
+) -> tuple[list[PlannedRestore], list[str] | None]:
+    """Plan every restore before anything is moved, so that a dry run sees the same as a real one.
+
+    Returns:
+        The plan, and the log dirs that were not given and should be, with a blank for those whose path is not known;
+        None: nothing stays for the want of one.
+    """
     from logstore.staging import find_staged
 
     chosen = []
@@ -228,18 +263,76 @@ def _planned_restores(
             chosen += [(view, staged) for staged in find_staged(view, fallback) if wanted.chooses(staged)]
         except OSError as error:
             opened.refuse(f"{view.path}: what is staged cannot be listed: {error.strerror}", Exit.PARTLY_FAILED)
-    if known is not None and len(chosen) != 1:
+    if wanted.was is not None and len(chosen) != 1:
         raise UsageError(f"--as says what one directory was, and {len(chosen)} were chosen: name one with --location")
+    if not chosen:
+        return [], None
     brokers = {view.path: _broker(view) for view in views}
-    disks: dict[_Broker, list[LogDirView]] = defaultdict(list)
+    disks: dict[BrokerKey, list[LogDirView]] = defaultdict(list)
     for view in views:
         disks[brokers[view.path]].append(view)
-    taken: dict[_Broker, dict[TopicPartition, str]] = defaultdict(dict)
+    taken: dict[BrokerKey, dict[TopicPartition, str]] = defaultdict(dict)
     planned = [
-        _planned_restore(view, staged, known, disks[brokers[view.path]], taken[brokers[view.path]])
+        _planned_restore(view, staged, wanted.was, disks[brokers[view.path]], taken[brokers[view.path]])
         for view, staged in chosen
     ]
-    return planned if wanted.without_twin else [_unless_worse(step) for step in planned]
+    if wanted.without_twin:
+        return planned, None
+    searches = _searches({key: [view.path for view in group] for key, group in disks.items()}, specs)
+    checked = [_unless_worse(_unless_twin(step, searches[brokers[step.log_dir.path]])) for step in planned]
+    for search in searches.values():
+        blind = [step for step in checked if step.to is not None and searches[brokers[step.log_dir.path]] is search]
+        if search.is_blind and blind:
+            say(
+                f"nothing here says whether broker {search.known.broker.node} has log dirs that were not given: give "
+                "all of them, because it does not start with a partition that is live in two"
+            )
+    stays = [
+        searches[brokers[now.log_dir.path]] for was, now in zip(planned, checked, strict=True) if was.to and not now.to
+    ]
+    return checked, list(dict.fromkeys(path for search in stays for path in search.other_log_dirs)) if stays else None
+
+
+def _searches(given: Mapping[BrokerKey, Sequence[str]], specs: tuple[str, ...]) -> dict[BrokerKey, TwinSearch]:
+    """Gather what can be known of each broker's other log dirs: on the disks, and from metadata."""
+    from layout.topic import METADATA_DIR
+    from reconciler.cli.frame import TwinSearch, find_log_dirs
+    from reconciler.errors import MetadataError
+    from reconciler.sources import load
+
+    known = {broker: find_log_dirs(broker, paths) for broker, paths in given.items()}
+    states = [state for spec in specs for state in load(spec)]
+    for path in (path for each in known.values() for path in (*each.given, *each.found)):
+        copy = os.path.join(path, METADATA_DIR)
+        if os.path.isdir(copy):
+            try:
+                states += load(copy)
+            except MetadataError as error:
+                say(f"which log dirs the broker has is not known from its own metadata: {error}")
+    states.sort(key=lambda state: state.identity.as_of_ms or 0)
+    return {
+        broker: TwinSearch(each, [state for state in states if state.identity.cluster_id in (None, broker.cluster)])
+        for broker, each in known.items()
+    }
+
+
+def _unless_twin(step: PlannedRestore, search: TwinSearch) -> PlannedRestore:
+    """Keep a replica that is live, or may be, in a log dir of its broker that was not given."""
+    from reconciler.cli.frame import Returning
+
+    if step.to is None:
+        return step
+    twin = search.known.twin_of(step.to.path)
+    if twin is not None:
+        return replace(step, to=None, problem=f"{step.to.partition} is live in {twin}, which was not given: {_CHOOSE}")
+    record = step.staged.record
+    topic_id = None if step.staged.topic_id is None else str(step.staged.topic_id)
+    why = search.why_it_stays(Returning(step.to.partition, topic_id, "" if record is None else record.verdict))
+    if why is None:
+        return step
+    asked = ", or the cluster's --metadata" if search.is_blind else ""
+    what = f"give every log dir of the broker{asked}, or --without-twin if it is live in none"
+    return replace(step, to=None, problem=f"{why}; {what}")
 
 
 def _unless_worse(step: PlannedRestore) -> PlannedRestore:
@@ -255,12 +348,15 @@ def _unless_worse(step: PlannedRestore) -> PlannedRestore:
     return replace(step, to=None, problem=problem)
 
 
-def _broker(view: LogDirView) -> _Broker:
+def _broker(view: LogDirView) -> BrokerKey:
     """Identify the broker of a log dir by ``meta.properties``; log dirs without it are taken for one broker's."""
     from logstore.log_dir import read_identity
+    from reconciler.desired import BrokerKey
 
     identity = read_identity(view.path, None).identity
-    return (None, None) if identity is None else (identity.cluster_id, identity.node_id)
+    if identity is None or identity.node_id is None:
+        return BrokerKey("", -1)
+    return BrokerKey(identity.cluster_id or "", identity.node_id)
 
 
 def _planned_restore(
@@ -281,7 +377,7 @@ def _planned_restore(
         return PlannedRestore(view, staged, None, error.strerror or str(error))
     twin = taken.get(to.partition) or _live_elsewhere(to, views)
     if twin is not None:
-        problem = f"{to.partition} would be live twice, here and in {twin}: stage that one first, or choose one"
+        problem = f"{to.partition} would be live twice, here and in {twin}: {_CHOOSE}"
         return PlannedRestore(view, staged, None, problem)
     taken[to.partition] = f"{to.log_dir}/{to.path}"
     return PlannedRestore(view, staged, to, None)

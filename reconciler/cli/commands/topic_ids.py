@@ -23,7 +23,7 @@ SCHEMA_VERSION = 1
 """Version of the JSON; raised whenever a field changes its meaning or goes."""
 
 ASSIGNED, NOT_WRITTEN = "assigned", "not_written"
-"""States of topics after ``--assign``, besides those of :class:`reconciler.topic_ids.TopicState`."""
+"""States of topics after ``--assign``, besides those of :class:`reconciler.topic_ids.TopicIdState`."""
 
 _EPILOG = """\b
 Examples:
@@ -90,13 +90,13 @@ def _refuse_running(seen: ClusterSeen, address: str, *, allowed: bool) -> None:
 
 def _assign(client: Any, seen: ClusterSeen, rows: list[dict[str, Any]]) -> None:
     """Write one node after the other, and note the result in the rows."""
-    from reconciler.topic_ids import TopicState, assign_topic_id, new_ids
+    from reconciler.topic_ids import TopicIdState, assign_topic_id, new_ids
 
     by_name = {topic.topic: topic for topic in seen.topics}
     ids = new_ids(os.urandom, {topic.topic_id for topic in seen.topics if topic.topic_id is not None})
     try:
         for row in rows:
-            if row["state"] == TopicState.WITHOUT_ID:
+            if row["state"] == TopicIdState.WITHOUT_ID:
                 topic_id = next(ids)
                 problem = assign_topic_id(client, seen, by_name[row["topic"]], topic_id)
                 written = {"state": ASSIGNED, "topic_id": str(topic_id)}

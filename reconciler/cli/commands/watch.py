@@ -61,8 +61,9 @@ def command(
     until it is back, and so is what was in it.
 
     A line has schema_version, time_ms, log_dir, name, cluster_id, broker, topic, partition, disk_topic_id,
-    metadata_topic_id, before, after, bytes and evidence. "before" is empty for what was not there, "after" for what is
-    gone. Where a replica is nowhere and was nowhere, log_dir and name are null.
+    metadata_topic_id, before, after, bytes, disk_bytes and evidence. "before" is empty for what was not there, "after"
+    for what is gone. Where a replica is nowhere and was nowhere, log_dir and name are null. "bytes" adds up the lengths
+    of files, "disk_bytes" what is allocated for them, as tables of other commands show and 'du' does.
 
     Ctrl-C ends it. Exit code 0: it was ended. 3: the metadata cannot be trusted.
     """
@@ -109,8 +110,8 @@ def _write_changes(watch: Watch, metadata: WatchedMetadata, out: BinaryIO, initi
     for changes in verdict_changes(watch, metadata, tick_s=_TICK_S):
         for change in changes if is_shown else ():
             # The count starts again only after all verdicts that changed at once.
-            size, left = (_bytes_of(change, watch), left - 1) if left else (None, 0)
-            out.write(_line(change, size))
+            sizes, left = (_sizes_of(change, watch), left - 1) if left else (None, 0)
+            out.write(_line(change, sizes or (None, None)))
             out.flush()
             if watch.is_stopped:
                 return
@@ -119,13 +120,13 @@ def _write_changes(watch: Watch, metadata: WatchedMetadata, out: BinaryIO, initi
             return
 
 
-def _bytes_of(change: VerdictChange, watch: Watch) -> int | None:
+def _sizes_of(change: VerdictChange, watch: Watch) -> tuple[int, int] | None:
     if not change.after or change.log_dir is None or change.key is None:
         return None
-    return watch.log_dirs[change.log_dir].bytes_of(change.key)
+    return watch.log_dirs[change.log_dir].sizes_of(change.key)
 
 
-def _line(change: VerdictChange, size: int | None) -> bytes:
+def _line(change: VerdictChange, sizes: tuple[int | None, int | None]) -> bytes:
     import orjson
 
     from logstore.rows import utf8
@@ -143,7 +144,8 @@ def _line(change: VerdictChange, size: int | None) -> bytes:
         "metadata_topic_id": change.metadata_topic_id,
         "before": str(change.before),
         "after": str(change.after),
-        "bytes": size,
+        "bytes": sizes[0],
+        "disk_bytes": sizes[1],
         "evidence": change.evidence,
     }
     text = {name: utf8(value) if isinstance(value, str) else value for name, value in line.items()}

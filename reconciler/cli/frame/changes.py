@@ -157,7 +157,10 @@ def write_change(
 def _write_table(rows: list[dict[str, Any]], columns: tuple[str, ...], output: str | None) -> None:
     with open_page(output) as opened_page:
         if rows:
-            titles = [Column(name.upper().replace("_", " "), right=type(rows[0][name]) is int) for name in columns]
+            titles = [
+                Column(name.upper().replace("_", " "), right=type(rows[0][name]) is int, path=name == "log_dir")
+                for name in columns
+            ]
             opened_page.table(titles, ([str(row[name]) for name in columns] for row in rows), {})
 
 
@@ -225,6 +228,29 @@ class OpenedLogDirs:
         except LogStoreError as error:
             self.refuse(str(error), Exit.PARTLY_FAILED)
             self.log_dirs = []
+
+    def keep_beside(self) -> None:
+        """Keep what is staged beside the log dirs, and let go of the log dirs, so that a broker may be started.
+
+        A log dir whose own lock alone guards what is staged beside it stays open.
+        """
+        from layout.scheme import STAGING_DIR
+        from logstore import LogStoreError
+        from logstore.log_dir import StagingBeside
+
+        left, self.log_dirs = self.log_dirs, []
+        for log_dir in left:
+            try:
+                beside = None if log_dir.is_ours or log_dir.offline is not None else StagingBeside.take_over(log_dir)
+            except LogStoreError as error:
+                self.refuse(str(error), Exit.PARTLY_FAILED)
+                continue
+            if beside is not None:
+                self.beside.append(self._stack.enter_context(beside))
+            elif not log_dir.is_ours and os.path.lexists(f"{log_dir.path}.{STAGING_DIR}"):
+                self.log_dirs.append(log_dir)
+            else:
+                log_dir.close()  # nothing lies beside it
 
     def refuse(self, sentence: str, code: Exit) -> None:
         """Say why a log dir is left out."""

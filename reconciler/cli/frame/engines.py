@@ -40,6 +40,10 @@ class AuditJob:
     """The greatest span between an inventory and the metadata that is no finding."""
 
 
+_INTERRUPTED = "Query interrupted"
+"""What DuckDB says in an error of its own where a signal ends a query."""
+
+
 def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -> AuditResult:
     """Scan the trees with at most ``jobs`` processes, and join on this machine within ``memory_limit``.
 
@@ -71,6 +75,10 @@ def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -
                 threads=None if _address_space() is None else 1,
                 gap_ms=job.gap_ms,
             )
+    except RuntimeError as error:
+        if _INTERRUPTED in str(error):
+            raise KeyboardInterrupt from error
+        raise
     except duckdb.Error as error:
         raise PartlyFailedError(f"the audit was not finished: {_reason(error, job.folder)}") from error
 

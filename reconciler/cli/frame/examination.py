@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.cli.frame.inputs import Inputs
 from reconciler.cli.frame.question import broker_in_question
-from reconciler.next_steps import Call, FoundVerdict, MetadataTrust, Obstacle, Situation, Step, next_steps
+from reconciler.next_steps import (
+    REPAIRED,
+    Call,
+    FoundVerdict,
+    MetadataTrust,
+    Obstacle,
+    Situation,
+    Step,
+    UncertainReplica,
+    next_steps,
+)
 from reconciler.text import age, moment
 from reconciler.verdicts import BENIGN, URGENCY, Judged, Row, Verdict, broker_of, compare
 
@@ -136,11 +146,12 @@ def _examined(
     states, now_ms = evidence.states, evidence.now_ms
     start = _start(call, states, now_ms)
     in_use = tuple(path for path in call.log_dirs if why_in_use(path) is not None)
-    in_sync = _in_sync(judged)
+    in_sync = _in_sync(states, judged)
     live = _live(judged)
     found = {verdict: _found(several, in_sync, live) for verdict, several in _by_verdict(judged).items()}
     fleet = _about(broker, call, judged, evidence.result)
     trust, why = _trust(states.get(broker.cluster), broker, now_ms)
+    looked = _repair_evidence(found, evidence)
     staged, due, due_ms, due_inside = _staged(call.log_dirs, evidence.fallback, now_ms)
     situation = Situation(
         call,
@@ -155,8 +166,11 @@ def _examined(
         due,
         None if due_ms is None else moment(due_ms),
         due_inside,
-        _undecided(found, evidence),
+        looked.undecided,
         start.asked.mode is Mode.ZOOKEEPER and not start.asked.migrating,
+        tuple(filter(_is_forbidden, call.log_dirs)),
+        looked.repairable,
+        looked.uncertain,
     )
     return ExaminedBroker(
         broker.cluster or None,
@@ -170,16 +184,30 @@ def _examined(
     )
 
 
-def _undecided(found: Mapping[Verdict, FoundVerdict], evidence: _Evidence) -> tuple[tuple[str, ...], ...]:
-    """The copies of each replica that is live twice, where nothing tells which is the better one."""
-    from logstore.repair import read_files
-    from reconciler.plan import RepairView, undecided_duplicates
+@dataclass(frozen=True, slots=True)
+class _RepairEvidence:
+    """What a repair would do, and what it leaves to a person."""
 
-    if Verdict.DUPLICATE not in found:
-        return ()
+    repairable: int | None = None
+    """How many actions its plan would have."""
+    undecided: tuple[tuple[str, ...], ...] = ()
+    """The copies of each replica that is live twice, where nothing tells which is the better one."""
+    uncertain: tuple[UncertainReplica, ...] = ()
+
+
+def _repair_evidence(found: Mapping[Verdict, FoundVerdict], evidence: _Evidence) -> _RepairEvidence:
+    from logstore.repair import read_files
+    from reconciler.plan import RepairChoice, RepairView, propose_repair, uncertain_replicas, undecided_duplicates
+
+    if not found.keys() & frozenset(REPAIRED):
+        return _RepairEvidence()
     view = RepairView.of(evidence.seen, evidence.states, ())
     files = read_files(view.files_wanted(()))
-    return tuple(each.paths for each in undecided_duplicates(view, files, evidence.states, evidence.now_ms))
+    asked = (view, files, evidence.states, evidence.now_ms)
+    undecided = tuple(each.paths for each in undecided_duplicates(*asked))
+    return _RepairEvidence(
+        len(propose_repair(*asked, RepairChoice()).actions), undecided, tuple(uncertain_replicas(*asked))
+    )
 
 
 def _by_verdict(judged: Sequence[Judged]) -> dict[Verdict, list[Judged]]:
@@ -199,14 +227,26 @@ def _first(judged: Judged) -> str:
     return f"{place}: {judged.evidence}"
 
 
-def _in_sync(judged: Sequence[Judged]) -> frozenset[tuple[str, int | None]]:
-    """Topic and partition of each live replica that is as it should be and in sync."""
-    fine = (each for each in judged if each.verdict is Verdict.OK and each.wanted is not None)
-    return frozenset(
-        (each.row.topic, each.observed["partition"])
-        for each in fine
-        if each.observed is not None and each.wanted is not None and each.wanted["in_sync"]
-    )
+def _in_sync(states: Mapping[str, DesiredState], judged: Sequence[Judged]) -> frozenset[tuple[str, int | None]]:
+    """Topic and partition of each live replica that is as it should be, and in sync or led by another live broker."""
+    from reconciler.plan import led_elsewhere
+
+    strays = [each.observed for each in judged if _is_bare_stray(each) and each.observed is not None]
+    bare = {
+        (str(row["topic"]), int(row["partition"])) for row in strays if None not in (row["topic"], row["partition"])
+    }
+    fine = {
+        (each.row.topic, each.observed["partition"]): each
+        for each in judged
+        if bare and each.verdict is Verdict.OK and each.wanted is not None and each.observed is not None
+    }
+    behind = {key: broker_of(each.observed or {}) for key, each in fine.items() if not (each.wanted or {})["in_sync"]}
+    led = led_elsewhere(states, [(behind[key], *key) for key in bare & behind.keys()])
+    return frozenset(key for key in fine if key not in behind or (behind[key], *key) in led)
+
+
+def _is_bare_stray(judged: Judged) -> bool:
+    return judged.verdict is Verdict.STRAY and not judged.row.disk_topic_id
 
 
 def _live(judged: Sequence[Judged]) -> frozenset[tuple[str, int | None]]:
@@ -238,11 +278,10 @@ def _found(
         sum(_comes_back(each, live) for each in several),
         len(directories),
         sum(
-            each.verdict is Verdict.STRAY
-            and not each.row.disk_topic_id
-            and (each.row.topic, (each.observed or {}).get("partition")) in in_sync
+            _is_bare_stray(each) and (each.row.topic, (each.observed or {}).get("partition")) in in_sync
             for each in several
         ),
+        sum(each.wanted is not None and each.wanted["in_sync"] and each.wanted["isr_size"] == 1 for each in several),
     )
 
 
@@ -343,6 +382,17 @@ def _staged(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> 
             if not staged.is_due(now_ms) and staged.due_ms is not None:
                 earliest = staged.due_ms if earliest is None else min(earliest, staged.due_ms)
     return counts[False], counts[True], earliest, inside
+
+
+def _is_forbidden(path: str) -> bool:
+    """Whether a log dir is there, and this user may not read it."""
+    try:
+        os.scandir(path).close()
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def _is_full(path: str) -> bool:

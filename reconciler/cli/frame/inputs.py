@@ -95,18 +95,27 @@ def _inventories_in(path: str) -> list[str]:
     """
     if not os.path.isdir(path) or _log_dirs(path) != [path] or _is_log_dir(path):
         return []
-    above = log_dir_of_path(path)
-    if above is not None:
-        what = "is a replica of" if split_live(os.path.basename(above.name)) else "lies in"
-        from reconciler.next_steps import Call
-
-        command = Call().explain(path).text
-        raise UsageError(f"{path} {what} log dir {above.log_dir}: give the log dir. {command} says what it is")
+    refuse_part_of_log_dir(path)
     try:
         files = sorted(os.path.join(path, name) for name in os.listdir(path))
     except OSError:
         return []  # reported where the log dirs are listed
     return [file for file in files if _is_inventory(file)]
+
+
+def refuse_part_of_log_dir(path: str) -> None:
+    """Refuse a directory in a log dir in the place of a log dir.
+
+    Raises:
+        UsageError: the path lies in a log dir: its replicas alone cannot be judged.
+    """
+    above = None if _is_log_dir(path) else log_dir_of_path(path)
+    if above is not None:
+        from reconciler.next_steps import Call
+
+        what = "is a replica of" if split_live(os.path.basename(above.name)) else "lies in"
+        command = Call().explain(path).text
+        raise UsageError(f"{path} {what} log dir {above.log_dir}: give the log dir. {command} says what it is")
 
 
 def report_unreadable(log_dirs: Iterable[str]) -> None:
@@ -267,7 +276,10 @@ def say_problems(states: Iterable[DesiredState]) -> None:
 
 
 def _own_copy_sentence(state: DesiredState, inputs: Inputs, now_ms: int) -> str | None:
-    """Say that metadata is the own copy of a broker that does not run, and which command asks others; else None."""
+    """Say that metadata is the own copy of a broker that does not run, and which command asks others; else None.
+
+    Of the only voter no others can be asked.
+    """
     from reconciler.desired import BrokerKey, is_own_copy
 
     identity = state.identity
@@ -276,6 +288,12 @@ def _own_copy_sentence(state: DesiredState, inputs: Inputs, now_ms: int) -> str 
     for row in inputs.inventoried:
         if row["node_id"] is not None and (row["scanned_ms"] or 0) > (identity.as_of_ms or 0):
             brokers.add(BrokerKey(row["cluster_id"] or "", row["node_id"]))
+    own = BrokerKey(identity.cluster_id or "", -1 if identity.keeper is None else identity.keeper)
+    if identity.keeper_decides and not identity.keeper_runs and own in brokers:
+        return (
+            f"the metadata is node {identity.keeper}'s own: it is the only voter of its cluster, so nothing was "
+            "decided since it stopped"
+        )
     if not is_own_copy(state, brokers):
         return None
     as_of = "of a time that is not known"

@@ -179,16 +179,20 @@ _WIDE_TERMINAL = 150
 _SHORT = 24
 """A cell of at most this many characters stands beside the first where a table has no room."""
 
+_WORTH_SHARING = 12
+"""A shared folder is written once where it has at least this many characters."""
+
 _WIDEST = 80
 """A column of plain text is padded to at most this many characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The title of a column, and whether its cells are numbers, which are aligned to the right."""
+    """The title of a column, and what its cells are: numbers, which are aligned to the right, or paths."""
 
     title: str
     right: bool = False
+    path: bool = False
 
 
 class Page(Protocol):
@@ -236,15 +240,38 @@ class PlainPage:
         self._out.write(f"{visible(text)}\n".encode())
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]], styles: Mapping[str, str]) -> None:
-        """Write a table; the last column is not padded, and a very wide cell shifts only its own line."""
-        lines = [[column.title for column in columns], *([visible(cell) for cell in row] for row in rows)]
-        widths = [min(_WIDEST, max(map(len, cells))) for cells in zip(*lines, strict=True)]
+        """Write a table; the last column is not padded, and a very wide cell shifts only its own line.
+
+        The folder that the paths of a column share is written once, above the table, and as ``…`` in its place.
+        """
+        cells = [list(row) for row in rows]
+        for index, column in enumerate(columns):
+            folder = _shared_folder([row[index] for row in cells]) if column.path else None
+            if folder is not None:
+                self.line(f"{column.title}: … is {folder}")
+                for row in cells:
+                    row[index] = f"…{row[index].removeprefix(folder)}" if row[index].startswith("/") else row[index]
+        lines = [[column.title for column in columns], *([visible(cell) for cell in row] for row in cells)]
+        # What is wider shifts its own line alone, and makes no other one wider.
+        widths = [
+            max((len(cell) for cell in cells if len(cell) <= _WIDEST), default=0) for cells in zip(*lines, strict=True)
+        ]
         for line in lines:
-            cells = (
+            padded = (
                 cell.rjust(width) if column.right else cell.ljust(width)
                 for cell, width, column in zip(line, widths, columns, strict=True)
             )
-            self._out.write(f"{'  '.join(cells).rstrip()}\n".encode())
+            self._out.write(f"{'  '.join(padded).rstrip()}\n".encode())
+
+
+def _shared_folder(cells: Iterable[str]) -> str | None:
+    """Find the folder that holds every path of a column; None: there are not several, or it would save nothing."""
+    paths = [cell for cell in cells if cell.startswith("/")]
+    if len(paths) < 2:
+        return None
+    folder = os.path.commonpath(paths)
+    folder = os.path.dirname(folder) if folder in paths else folder
+    return folder if len(folder) >= _WORTH_SHARING else None
 
 
 class TerminalPage:

@@ -104,7 +104,14 @@ def broker_in_question(
     other = BrokerMode.KRAFT if likely is BrokerMode.ZOOKEEPER else BrokerMode.ZOOKEEPER
     try:
         return BrokerAsked.of(release, likely)
-    except InvalidQuestionError:
+    except InvalidQuestionError as error:
+        if versions:
+            written = "0, as a broker with ZooKeeper writes it" if versions == {0} else "1, as a KRaft broker writes it"
+            says = "KRaft" if other is BrokerMode.KRAFT else "ZooKeeper"
+            say(
+                f"meta.properties is of version {written}, and {error}: the answer is for a broker in {says} mode. "
+                "Name the broker's own release with --kafka"
+            )
         return BrokerAsked.of(release, other)
 
 

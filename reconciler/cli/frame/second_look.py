@@ -111,7 +111,7 @@ def _ask_about(
                     pass  # something else is in its way, which the restore names
             if reason is not None:
                 why = f"{staged.location} in {seen.log_dir} is wanted again; bring it back while the broker is stopped"
-                look.steps[seen.log_dir, staged.location] = Step(why, call.restore(location=staged.location))
+                look.steps[seen.log_dir, staged.location] = Step(why, call.restore(locations=[staged.location]))
             elif str(staged.topic_id) in state.identity.uncommitted:
                 reason = "what the metadata says of its topic may still be taken back"
             elif staged.record.staged_ms > as_of_ms:

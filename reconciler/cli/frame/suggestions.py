@@ -1,4 +1,4 @@
-"""Suggests the nearest command or option where the one that was typed does not exist.
+"""Suggests the nearest command, option or value where the one that was typed does not exist.
 
 What other programs call something of ours counts as near: ``version``, ``help TOPIC``, ``-V`` and ``--json``.
 """
@@ -6,6 +6,7 @@ What other programs call something of ours counts as near: ``version``, ``help T
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -33,9 +34,15 @@ _OTHER_WORDS = {"version": "--version", "help": "--help", "-V": "--version"}
 """What other programs call an option of ours → the option."""
 
 
+_NOT_A_CHOICE = re.compile(r"'(.*)' is not one of ")
+
+
 @contextmanager
 def options_suggested() -> Iterator[None]:
-    """Suggest what may be meant by an unknown option: click compares spellings alone, and takes --json for --jobs."""
+    """Suggest what may be meant by an unknown option, or by an unknown value of one.
+
+    click compares the spellings of options alone, and takes --json for --jobs; of values it lists all.
+    """
     try:
         yield
     except click.NoSuchOption as error:
@@ -50,6 +57,14 @@ def options_suggested() -> Iterator[None]:
             near = [other]
         message = f"No such option {error.option_name!r}.{_did_you_mean(near)}"
         raise click.NoSuchOption(error.option_name, message, ctx=error.ctx) from error
+    except click.BadParameter as error:
+        given = _NOT_A_CHOICE.match(error.message)
+        if given is None or not isinstance(kind := getattr(error.param, "type", None), click.Choice):
+            raise
+        values = {str(getattr(each, "value", each)).casefold(): each for each in kind.choices}
+        near = difflib.get_close_matches(given[1].casefold().replace("_", "-"), values)
+        near = near or difflib.get_close_matches(given[1].casefold().replace("-", "_"), values)
+        raise click.BadParameter(f"{error.message}{_did_you_mean(near)}", error.ctx, error.param) from error
 
 
 def _did_you_mean(near: Sequence[str]) -> str:

@@ -6,17 +6,14 @@ rules; with metadata all of them are applied to the log dir, so that a replica t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from layout import partition_metadata
 from layout.directory_name import DirectoryKind, DirectoryName
-from layout.errors import BrokerEffect, DamagedFileError
-from logstore import UnreadableFileError
-from logstore.fs import read_small_file
+from layout.errors import BrokerEffect
 from logstore.log_dir import read_identity
 from logstore.rows import MetadataState
+from logstore.scan import read_metadata_file
 from reconciler.cli.frame import PathInLogDir
 from reconciler.desired import DesiredState, Mode, by_cluster
 from reconciler.preflight import (
@@ -45,6 +42,7 @@ _ACTIONS = {
     Effect.STARTUP_ABORTS: "the broker does not start",
     Effect.LOG_DIR_OFFLINE: "the log dir goes offline",
     Effect.DELETED: "loaded, and deleted after a delay",
+    Effect.OLD_RECORDS: "loaded as the new topic's replica",
     Effect.RENAMED_TO_STRAY: "loaded, and renamed to a stray",
     Effect.REPLACED: "loaded, and takes the current replica's place",
     Effect.NOT_SERVED: "loaded as the current replica",
@@ -66,44 +64,17 @@ class AtStart:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionMetadataRead:
-    """What ``partition.metadata`` of a directory says, or why it says nothing."""
-
-    state: MetadataState
-    effect: BrokerEffect = BrokerEffect.NONE
-    found: partition_metadata.PartitionMetadata | None = None
-
-
-def read_partition_metadata(path: str) -> PartitionMetadataRead:
-    """Read the file of a directory: its state, its effect on a broker, and its content."""
-    try:
-        data = read_small_file(os.path.join(path, partition_metadata.FILE_NAME), 1 << 16)
-        if data is None:
-            return PartitionMetadataRead(MetadataState.MISSING)
-        return PartitionMetadataRead(MetadataState.OK, found=partition_metadata.parse(data))
-    except UnreadableFileError:
-        return PartitionMetadataRead(MetadataState.UNREADABLE, BrokerEffect.LOG_DIR_OFFLINE)
-    except partition_metadata.EmptyFileError as error:
-        return PartitionMetadataRead(MetadataState.EMPTY, error.effect)
-    except partition_metadata.ZeroTopicIdError as error:
-        return PartitionMetadataRead(MetadataState.ZERO_ID, error.effect)
-    except DamagedFileError as error:
-        return PartitionMetadataRead(MetadataState.MALFORMED, error.effect)
-
-
 def starts_of(path: str, name: DirectoryName, brokers: Sequence[BrokerAsked]) -> tuple[AtStart, ...]:
     """Say what each broker does with a directory, by its name and its ``partition.metadata`` alone."""
-    read = read_partition_metadata(path)
+    read = read_metadata_file(path)
     # Only a malformed file needs the effect; every other state says more than its effect.
     effect = read.effect if read.state is MetadataState.MALFORMED else BrokerEffect.NONE
-    version = 0 if read.found is None else read.found.version
     answers = []
     for asked in brokers:
         answer = start_with_directory(name.text, asked.release, asked.mode)
         if name.kind is DirectoryKind.STAGED or (answer.starts and name.kind is not DirectoryKind.INTERNAL):
             answer = start_with_metadata(
-                name.kind, read.state.value, asked.release, asked.mode, effect=effect, version=version
+                name.kind, read.state.value, asked.release, asked.mode, effect=effect, version=read.version
             )
         answers.append(AtStart(_shown(asked), str(answer.action), answer.sentence))
     return tuple(answers)

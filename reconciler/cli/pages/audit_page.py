@@ -31,8 +31,8 @@ _STYLES: Mapping[str, str] = {verdict.value: _STYLE_OF[severity(verdict)] for ve
 
 _ID_COLUMNS = (Column("ID ON DISK"), Column("ID IN METADATA"))
 _COLUMNS: tuple[Column, ...] = (
-    Column("VERDICT"), Column("BROKER", right=True), Column("WHERE"), *_ID_COLUMNS, Column("SIZE", right=True),
-    Column("AGE", right=True), Column("EVIDENCE"),
+    Column("VERDICT"), Column("BROKER", right=True), Column("WHERE", path=True), *_ID_COLUMNS,
+    Column("SIZE", right=True), Column("AGE", right=True), Column("EVIDENCE"),
 )  # fmt: skip
 
 

@@ -16,8 +16,9 @@ from layout.errors import BrokerEffect
 from logstore.fs import refusal
 from logstore.log_dir import find_lock_holder, read_identity
 from logstore.rows import MetadataState
+from logstore.scan import read_metadata_file
 from reconciler.cli.frame import PathInLogDir
-from reconciler.cli.pages.at_start import possible_brokers, read_partition_metadata, starts_of, with_metadata
+from reconciler.cli.pages.at_start import possible_brokers, starts_of, with_metadata
 from reconciler.cli.pages.explanation import Explanation
 from reconciler.desired import DesiredState
 from reconciler.text import count, listed, size
@@ -120,15 +121,14 @@ def _read_name(path: str, home: PathInLogDir | None) -> DirectoryName:
 
 def _metadata_facts(path: str, row: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     """Tell the topic ID of a directory, and whether its ``partition.metadata`` is in order."""
-    read = read_partition_metadata(path)
+    read = read_metadata_file(path)
     if row is not None and row["metadata_state"] in (None, MetadataState.OK) and read.state is MetadataState.OK:
         said = "in order"
     else:
-        effects = "" if read.effect is BrokerEffect.NONE else f"; {read.effect}"
+        effects = "" if read.found is not None or read.effect is BrokerEffect.NONE else f"; {read.effect}"
         problem = (row or {}).get("problem") or f"{read.state.value.replace('_', ' ')}{effects}"
         said = problem.removeprefix(f"{partition_metadata.FILE_NAME}: ")
-    topic_id = "none" if read.found is None else str(read.found.topic_id)
-    return [("topic ID", topic_id), (partition_metadata.FILE_NAME, said)]
+    return [("topic ID", str(read.topic_id or "none")), (partition_metadata.FILE_NAME, said)]
 
 
 def _file_facts(path: str) -> list[tuple[str, str]]:

@@ -6,7 +6,8 @@ future replica, the live one is taken to lie in another log dir.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import posixpath
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,11 @@ _JUDGED_MOST = 20
 _UNSEEN = (
     "its live copy lies in another log dir, which was not looked at: 'logstore audit' of all log dirs of this broker "
     "tells whether the move goes on"
+)
+
+_ALONE = (
+    "So it is as far as this log dir alone tells; that the same replica lies in another log dir of this broker, with "
+    "which the broker would not start, is seen where that one is named with --log-dir."
 )
 
 
@@ -54,11 +60,23 @@ class Explanation:
 
 
 def scan_rows(log_dir: str) -> list[dict[str, Any]]:
-    """Scan a log dir, without sizes."""
+    """Scan a log dir, without sizes and times."""
     from logstore.scan import scan
 
     rows: list[dict[str, Any]] = scan(log_dir, sizes=False).rows.to_pylist()
     return rows
+
+
+def _dated(row: dict[str, Any], home: PathInLogDir) -> dict[str, Any]:
+    """Return the row of a replica with the time of its newest file, on which a doubt depends; others as they are."""
+    from logstore.rows import VARYING
+    from logstore.scan import Folder, ScanOptions, scan_directories
+
+    if row["name"] != home.name or row["partition"] is None or row["kind"] == "checkpoint_entry":
+        return row
+    folder, _, name = posixpath.normpath(f"{home.log_dir}/{home.name}").rpartition("/")
+    found = scan_directories(ScanOptions(sizes=True), Folder("", f"{folder}/"), [(name, row["inode"] or 0)])
+    return {**row, "modified_ms": found[0][VARYING.index("modified_ms")]} if found else row
 
 
 def judge_name(
@@ -77,14 +95,15 @@ def judge_name(
         RefusedError: the metadata does not fit the log dir.
     """
     from reconciler.desired import by_cluster
-    from reconciler.verdicts import Verdict, compare, with_doubt
+    from reconciler.verdicts import Verdict, compare
 
     others = [row for log_dir in call.log_dirs if log_dir != home.log_dir for row in scan_rows(log_dir)]
+    has_more = not others and not _is_sole_log_dir(rows[0]["node_id"], states)
     clusters = by_cluster(states, {row["cluster_id"] for row in rows if row["cluster_id"]})
     unseen = [] if others else _live_copy(home, rows)
     judged = [
         each
-        for each in compare(clusters, [*rows, *others, *unseen], now_ms)
+        for each in compare(clusters, [*(_dated(row, home) for row in rows), *others, *unseen], now_ms)
         if each.observed is not None
         and each.observed["name"] == home.name
         and each.observed["log_dir"] == rows[0]["log_dir"]
@@ -94,12 +113,29 @@ def judge_name(
     return tuple(
         Judgement(
             each.verdict.value,
-            _UNSEEN if unseen and each.verdict is Verdict.FUTURE else with_doubt(each.evidence, each.doubt),
-            *_words(each, mode, _limit(rows[0]["node_id"], states)),
+            _UNSEEN if unseen and each.verdict is Verdict.FUTURE else _evidence(each, clusters),
+            *_words(each, mode, _limit(rows[0]["node_id"], states) or (_ALONE if has_more else "")),
             _next(each, rows[0]["node_id"], call),
         )
         for each in judged[:_JUDGED_MOST]
     )
+
+
+def _evidence(judged: Judged, clusters: Mapping[str, DesiredState]) -> str:
+    """Return the evidence, with the doubt that the verdict is in, or with why none is known."""
+    from reconciler.verdicts import CASES, Doubt, broker_of, with_doubt
+
+    observed = judged.observed or {}
+    if judged.doubt is not None or CASES[judged.case].doubt is not Doubt.CHANGED_SINCE_METADATA:
+        return with_doubt(judged.evidence, judged.doubt)
+    state = clusters.get(broker_of(observed).cluster)
+    if state is not None and state.identity.as_of_ms is None:
+        why = f"{state.identity.location} does not say as of when it speaks"
+    elif observed.get("modified_ms") is None:
+        why = "no file says when it was last written to"
+    else:
+        return judged.evidence
+    return f"{judged.evidence}; whether it is newer than the metadata is not known, because {why}"
 
 
 def _words(judged: Judged, mode: Mode | None, limit: str) -> tuple[str, str]:
@@ -114,9 +150,20 @@ def _words(judged: Judged, mode: Mode | None, limit: str) -> tuple[str, str]:
     return advice.meaning, limit or advice.why
 
 
+def _is_sole_log_dir(broker: int | None, states: Sequence[DesiredState]) -> bool:
+    """Whether the metadata has the broker with a single log dir; before Kafka 3.7 it does not say."""
+    return any(
+        each["node_id"] == broker and len(each["directory_ids"] or ()) == 1
+        for state in states
+        for each in state.brokers.to_pylist()
+    )
+
+
 def _limit(broker: int | None, states: Sequence[DesiredState]) -> str:
     """Say where the own copy of a broker that does not run ends; empty: the metadata are no such copy."""
     for identity in (state.identity for state in states):
+        if identity.keeper_decides:
+            continue  # nothing was decided since
         if identity.keeper is not None and identity.keeper == broker and not identity.keeper_runs:
             return (
                 f"So it was at {moment(identity.timestamp_ms)}, where {identity.location} ends: it is this broker's "

@@ -26,7 +26,7 @@ _STATUS_STYLES = {
 
 _PLAN_COLUMNS = (
     Column("ACTION"), Column("REPLICA"), Column("SIZE", right=True), Column("SINCE"), Column("MODIFIED"),
-    Column("VERDICT"), Column("WHERE"), Column("WHY"), Column("UNDO"),
+    Column("VERDICT"), Column("WHERE", path=True), Column("WHY"), Column("UNDO"),
 )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def _show_left(opened: Page, plan: Plan) -> None:
         (each.verdict, f"{each.log_dir}/{each.name}" if each.log_dir else each.name, each.reason, each.next)
         for each in plan.left_alone
     ]
-    opened.table((Column("VERDICT"), Column("WHERE"), Column("BECAUSE"), Column("NEXT")), left, {})
+    opened.table((Column("VERDICT"), Column("WHERE", path=True), Column("BECAUSE"), Column("NEXT")), left, {})
 
 
 def _plan_row(each: AppliedAction) -> dict[str, object]:
@@ -127,7 +127,7 @@ def _show_outcome(opened: Page, results: Sequence[AppliedAction]) -> None:
     ]
     columns = (
         *(Column("STATUS"), Column("ACTION"), Column("REPLICA"), Column("SIZE", right=True)),
-        *(Column("WHERE"), Column("DETAIL")),
+        *(Column("WHERE", path=True), Column("DETAIL")),
     )
     opened.table(columns, rows, _STATUS_STYLES)
 
@@ -140,12 +140,12 @@ def show_repair_plan(plan: RepairPlan) -> None:
         else:
             opened.line(count(len(plan.actions), "action"), "bold")
             rows = [(each.kind.value, f"{each.log_dir}/{each.path}", each.evidence) for each in plan.actions]
-            opened.table((Column("ACTION"), Column("WHERE"), Column("WHY")), rows, {})
+            opened.table((Column("ACTION"), Column("WHERE", path=True), Column("WHY")), rows, {})
         if plan.left_alone:
             opened.line()
             opened.line("Left alone", "bold")
             left = [(f"{each.log_dir}/{each.path}".removesuffix("/."), each.reason) for each in plan.left_alone]
-            opened.table((Column("WHERE"), Column("BECAUSE")), left, {})
+            opened.table((Column("WHERE", path=True), Column("BECAUSE")), left, {})
 
 
 def write_repair_outcome(outcome: RepairOutcome, form: Format, output: str | None) -> None:
@@ -193,7 +193,9 @@ def _write_repair(
             opened.line("There was nothing to do.")
             return
         rows = [(each["status"], each["kind"], f"{each['log_dir']}/{each['path']}", each["detail"]) for each in results]
-        opened.table((Column("STATUS"), Column("ACTION"), Column("WHERE"), Column("DETAIL")), rows, _STATUS_STYLES)
+        opened.table(
+            (Column("STATUS"), Column("ACTION"), Column("WHERE", path=True), Column("DETAIL")), rows, _STATUS_STYLES
+        )
 
 
 def _printable(value: Any) -> Any:

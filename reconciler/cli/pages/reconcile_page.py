@@ -18,7 +18,14 @@ SCHEMA_VERSION = 1
 """Version of the JSON; raised whenever a field changes its meaning or goes."""
 
 _COLUMNS = (
-    *(Column("ANSWER"), Column("REPLICA"), Column("TOPIC ID"), Column("VERDICT"), Column("WHAT"), Column("WHERE")),
+    *(
+        Column("ANSWER"),
+        Column("REPLICA"),
+        Column("TOPIC ID"),
+        Column("VERDICT"),
+        Column("WHAT"),
+        Column("WHERE", path=True),
+    ),
     *(Column("DUE"), Column("UNDO")),
 )
 _STYLES = {"NONE": "green", NOTHING: "yellow"}

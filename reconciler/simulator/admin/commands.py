@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from logstore import KafkaError
-from reconciler.errors import ReconcilerError
+from logstore import KafkaError, check_fields
+from reconciler.errors import ReconcilerError, UsageError
 from reconciler.simulator.controller import AssignmentError
 from reconciler.simulator.kernel import PartitionMetadata
 
@@ -50,6 +50,9 @@ class CreateTopic:
     """Broker IDs of each partition, 0, 1, 2 …; empty: not given."""
     configs: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        check_fields(self, UsageError)
+
 
 @dataclass(frozen=True, slots=True)
 class AlterTopic:
@@ -63,6 +66,9 @@ class AlterTopic:
     """With ``partitions``, the replicas of the new partitions; alone, new replicas of existing ones."""
     configs: Mapping[str, str] = field(default_factory=dict)
     deleted_configs: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self, UsageError)
 
     def changes(self) -> list[str]:
         """Name the kinds of changes that are asked for."""

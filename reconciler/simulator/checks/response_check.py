@@ -7,11 +7,10 @@ fence, which it tests: it reads the replica's ``partition.metadata`` itself.
 from __future__ import annotations
 
 from layout import partition_metadata
-from layout.errors import DamagedFileError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore import KafkaError, UnreadableFileError
-from logstore.fs import read_small_file
+from logstore import KafkaError
+from logstore.scan import read_metadata_file
 from reconciler.simulator.cluster import Member
 from reconciler.simulator.kernel import (
     EpochEndRequest,
@@ -26,7 +25,6 @@ from reconciler.simulator.kernel import (
     Response,
 )
 
-_MOST_BYTES = 1 << 16
 _ASKS = (FetchRequest, ProduceRequest, ListOffsetsRequest, EpochEndRequest)
 _ANSWERS = (FetchResponse, ProduceResponse, ListOffsetsResponse, EpochEndResponse)
 
@@ -58,11 +56,7 @@ def wrongly_served(member: Member, request: Request, response: Response) -> str 
 
 
 def _topic_id(path: str, partition: TopicPartition) -> TopicId | None:
-    try:
-        data = read_small_file(f"{path}/{partition_metadata.FILE_NAME}", _MOST_BYTES)
-        found = None if data is None else partition_metadata.parse(data)
-    except (UnreadableFileError, DamagedFileError):
-        return None
+    found = read_metadata_file(path).found
     if found is None or partition_metadata.contradiction(found, partition.topic, partition.partition):
         return None
     return found.topic_id

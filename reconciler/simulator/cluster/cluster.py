@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import Self
 
 from layout.ids import TopicId
-from logstore import KafkaError
+from logstore import KafkaError, check_argument
 from reconciler.errors import ReconcilerError, RefusedError, UsageError
 from reconciler.simulator.admin import NOT_GIVEN, CommandOutcome, CreateTopic, is_created
 from reconciler.simulator.cluster.member import ClusterSettings, Member
@@ -75,7 +75,9 @@ class Cluster:
             seed: determines the whole history.
             folder: an empty one for the disks, which stay there; None: a temporary one.
         """
-        self.settings = settings or ClusterSettings()
+        self.settings = ClusterSettings() if settings is None else settings
+        check_argument("settings", self.settings, ClusterSettings, UsageError)
+        check_argument("seed", seed, int, UsageError)
         self._opened = ExitStack()
         self.folder = folder if folder is not None else self._temporary()
         self.world = World(seed, self.settings.rates, fault_interval_ms=self.settings.fault_interval_ms)
@@ -119,7 +121,12 @@ class Cluster:
         return member if member is not None and member.running and member.controller.active else None
 
     def run(self, steps: int | None = None, *, for_ms: int | None = None) -> int:
-        """Let events happen, up to a number or for a true time, and return how many happened."""
+        """Let events happen, up to a number or for a true time, and return how many happened.
+
+        Raises:
+            UsageError: a number or a time is none, or negative.
+        """
+        _check_counts(steps=steps, for_ms=for_ms)
         done, end_ms = 0, None if for_ms is None else self.world.now_ms + for_ms
         while steps is None or done < steps:
             if not self.world.run(1, for_ms=None if end_ms is None else end_ms - self.world.now_ms):
@@ -189,8 +196,10 @@ class Cluster:
         """Write records in turn, wait until each is acknowledged, and return their values.
 
         Raises:
+            UsageError: the number of records is none, or negative.
             NotInTimeError: a record is not acknowledged.
         """
+        _check_counts(count=count)
         values = []
         for _ in range(count):
             before = len(self.producer.acknowledged)
@@ -251,7 +260,7 @@ class Cluster:
         self._opened.close()
 
     def _member(self, node_id: int) -> Member:
-        if node_id not in self.members:
+        if not isinstance(node_id, int) or node_id not in self.members:
             known = listed([str(each) for each in self.members])
             raise UsageError(f"there is no broker {node_id!r:.40} in this cluster: {known} are in it")
         return self.members[node_id]
@@ -282,3 +291,10 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _check_counts(**counts: int | None) -> None:
+    for name, number in counts.items():
+        check_argument(name, 0 if number is None else number, int, UsageError)
+        if number is not None and number < 0:
+            raise UsageError(f"{name} = {number:,}, where 0 or more is expected")

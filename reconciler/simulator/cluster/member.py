@@ -6,12 +6,15 @@ a real one does: until then ZooKeeper, and so the controller, regard the broker 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import cast
 
+from logstore import check_fields
 from logstore.purge import Purged
+from reconciler.errors import UsageError
 from reconciler.simulator.admin import Admin, BrokerNamespaces
 from reconciler.simulator.controller import (
     Controller,
@@ -44,6 +47,9 @@ class ClusterSettings:
         fewer_partitions: whether partitions may be deleted, and how often delays are checked (KIP694-3).
         fault_interval_ms: the true time between draws of faults of machines and disks.
         session_ms: the true time after which ZooKeeper ends the session of a machine without power.
+
+    Raises:
+        UsageError: one is of another type, or a number is not positive.
     """
 
     brokers: int = 3
@@ -54,6 +60,10 @@ class ClusterSettings:
     fewer_partitions: FewerPartitionsSettings = field(default_factory=FewerPartitionsSettings)
     fault_interval_ms: int = 1_000
     session_ms: int = 6_000
+
+    def __post_init__(self) -> None:
+        positive = ("brokers", "log_dirs", "fault_interval_ms", "session_ms")
+        check_fields(self, UsageError, dict.fromkeys(positive, (1, math.inf)))
 
 
 class Member:

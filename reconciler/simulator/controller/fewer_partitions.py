@@ -15,12 +15,15 @@ that they delete, so the data can be brought back until it is purged.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import orjson
 
 from layout.topic import TopicPartition
+from logstore import check_fields
+from reconciler.errors import UsageError
 from reconciler.simulator.controller.active import ActiveController
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import DELETE_PARTITIONS, delete_partitions_path
@@ -37,6 +40,9 @@ class FewerPartitionsSettings:
 
     enabled: bool = False
     interval_ms: int = 300_000
+
+    def __post_init__(self) -> None:
+        check_fields(self, UsageError, {"interval_ms": (1, math.inf)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from reconciler.errors import ReconcilerError
+from logstore import check_fields
+from reconciler.errors import ReconcilerError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,9 @@ class ControllerSettings:
             ``send LeaderAndIsr to 2``; True: the controller crashes there, with every earlier step done and no later
             one.
         crashed: called after such a crash, so that the rest of the machine can crash too.
+
+    Raises:
+        UsageError: one is of another type, or a number is negative.
     """
 
     topic_ids: bool = True
@@ -40,6 +45,10 @@ class ControllerSettings:
     id_seed: int = 0
     crash_before: Callable[[str], bool] = lambda step: False
     crashed: Callable[[], None] | None = None
+
+    def __post_init__(self) -> None:
+        pauses = ("retry_ms", "most_retry_ms", "deletion_retry_ms", "most_deletion_retry_ms", "collection_attempts")
+        check_fields(self, UsageError, dict.fromkeys(pauses, (0, math.inf)))
 
 
 class ControllerError(ReconcilerError):

@@ -28,6 +28,7 @@ from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Protocol, Self, TypeAlias
 
+from logstore import check_fields
 from reconciler.errors import UsageError
 from reconciler.simulator.kernel.ports import Journal, Schedule
 
@@ -36,7 +37,11 @@ _NUMBER = re.compile(r"[0-9]{0,3}(\.[0-9]{1,12})?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class FaultRates:
-    """A rate for each kind of fault, from 0, never, to 1, always. All are 0 unless given."""
+    """A rate for each kind of fault, from 0, never, to 1, always. All are 0 unless given.
+
+    Raises:
+        UsageError: a rate is no number from 0 to 1.
+    """
 
     loss: float = 0.0
     """Of requests: the request never arrives."""
@@ -79,6 +84,9 @@ class FaultRates:
     """A disk that failed, or whose machine is stopped, is replaced by an empty one."""
     disk_swapped: float = 0.0
     """Two disks of a stopped machine change places: each is mounted as the other."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, UsageError, dict.fromkeys((each.name for each in fields(self)), (0.0, 1.0)))
 
     @classmethod
     def none(cls) -> Self:

@@ -6,14 +6,15 @@ An error in a part's event becomes a line of the machine's history and does not 
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from layout.scheme import Scheme
-from logstore import LogStoreError, Settings
-from reconciler.errors import ReconcilerError
+from logstore import LogStoreError, Settings, check_fields
+from reconciler.errors import ReconcilerError, UsageError
 from reconciler.protocol import KIP516, Version
 from reconciler.simulator.kernel import Journal, Network, Request, Response, Timer, Timers, broker_endpoint
 
@@ -115,6 +116,10 @@ class BrokerSettings:
     earlier one of its name: only for a cluster whose controller does not delete at once (KIP516-10)."""
     delays: Settings = field(default_factory=Settings)
     """How long what was staged is kept, by topic and namespace."""
+
+    def __post_init__(self) -> None:
+        numbers = (each.name for each in fields(self) if each.type in ("int", "int | None"))
+        check_fields(self, UsageError, dict.fromkeys(numbers, (1, math.inf)))
 
 
 class MachineClock:

@@ -49,7 +49,7 @@ ANY_VERSION = -1
 """Expected as a version, it matches every version."""
 
 
-class Znode(NamedTuple):
+class NodeData(NamedTuple):
     """One node as a reader sees it."""
 
     data: bytes
@@ -145,7 +145,7 @@ class Nodes:
         """
         return sorted(self._node(path).children)
 
-    def get(self, path: str) -> Znode:
+    def get(self, path: str) -> NodeData:
         """Read a node.
 
         Raises:
@@ -154,7 +154,7 @@ class Nodes:
         node = self._node(path)
         # As ZooKeeper counts: each child that came or went is one change.
         changes = 2 * node.ever - len(node.children)
-        return Znode(node.data, node.version, node.czxid, node.mzxid, node.owner, changes)
+        return NodeData(node.data, node.version, node.czxid, node.mzxid, node.owner, changes)
 
     def owned_by(self, owner: int) -> list[str]:
         """Return the paths of a session's ephemeral nodes, sorted."""

@@ -14,11 +14,11 @@ from reconciler.simulator.zookeeper.nodes import (
     Check,
     Create,
     Delete,
+    NodeData,
     Nodes,
     Operation,
     SessionExpiredError,
     Set,
-    Znode,
     check_path,
 )
 
@@ -83,7 +83,7 @@ class Session:
             self.create(above, parents=True)
         return self._commit([Create(path, data, ephemeral, sequence)])[0]
 
-    def get(self, path: str) -> Znode:
+    def get(self, path: str) -> NodeData:
         """Read a node.
 
         Raises:
@@ -91,7 +91,7 @@ class Session:
         """
         return self._nodes().get(path)
 
-    def find(self, path: str) -> Znode | None:
+    def find(self, path: str) -> NodeData | None:
         """Read a node; None: the node does not exist."""
         nodes = self._nodes()
         return nodes.get(path) if path in nodes else None

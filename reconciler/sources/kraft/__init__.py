@@ -1,7 +1,5 @@
 """KRaft metadata from a metadata log dir or a snapshot, without a broker and without a JVM.
 
-tables.py      the layouts of the records, as data
-wire.py        primitives and structs from bytes, every length checked
 records.py     the frame of a metadata record, the key of a control record
 batches.py     record batches: header, CRC-32C, codec, envelopes
 image.py       the state that records give, played in order
@@ -19,18 +17,6 @@ if TYPE_CHECKING:
     from reconciler.sources.kraft.batches import Batch, BrokenBatchError, read_batches
     from reconciler.sources.kraft.files import find_metadata_dir, list_files, open_file
     from reconciler.sources.kraft.records import RecordDecoder, read_frame
-    from reconciler.sources.kraft.tables import (
-        CONTROL_RECORDS,
-        METADATA_RECORDS,
-        Array,
-        Field,
-        FieldType,
-        Struct,
-        Type,
-        tagged,
-        written,
-    )
-    from reconciler.sources.kraft.wire import WireError
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -38,38 +24,16 @@ else:
             "batches": ("Batch", "BrokenBatchError", "read_batches"),
             "files": ("find_metadata_dir", "list_files", "open_file"),
             "records": ("RecordDecoder", "read_frame"),
-            "tables": (
-                "Array",
-                "CONTROL_RECORDS",
-                "Field",
-                "FieldType",
-                "METADATA_RECORDS",
-                "Struct",
-                "Type",
-                "tagged",
-                "written",
-            ),
-            "wire": ("WireError",),
         },
     )
 
 __all__ = [
-    "CONTROL_RECORDS",
-    "METADATA_RECORDS",
-    "Array",
     "Batch",
     "BrokenBatchError",
-    "Field",
-    "FieldType",
     "RecordDecoder",
-    "Struct",
-    "Type",
-    "WireError",
     "find_metadata_dir",
     "list_files",
     "open_file",
     "read_batches",
     "read_frame",
-    "tagged",
-    "written",
 ]

@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 
 import google_crc32c
 
-from reconciler.sources.kraft.wire import UNREADABLE, WireError, varint, varlong
+from reconciler.protocol import UNREADABLE, MalformedMessageError, read_long_zigzag, read_zigzag
 
 MAX_BATCH_BYTES = 64 << 20
 """The largest batch, packed or unpacked; a controller's own limit is 8 MiB."""
@@ -49,7 +49,7 @@ class Digest(Protocol):
         """Take more bytes."""
 
 
-class BrokenBatchError(WireError):
+class BrokenBatchError(MalformedMessageError):
     """There is no whole, sound batch at this position: the file is torn, padded or corrupt from here on.
 
     Attributes:
@@ -107,26 +107,26 @@ class Batch:
         """Unpack the records; the i-th has the offset ``base_offset + i``.
 
         Raises:
-            WireError: an unknown codec, or records that do not fill the batch exactly.
+            MalformedMessageError: an unknown codec, or records that do not fill the batch exactly.
         """
         data = _decompress(self.payload, self.attributes & _COMPRESSION)
         if self.count < 0 or self.count != self.last_offset_delta + 1:
-            raise WireError(f"a batch of {self.count} records over {self.last_offset_delta + 1} offsets")
+            raise MalformedMessageError(f"a batch of {self.count} records over {self.last_offset_delta + 1} offsets")
         if self.count * _MIN_RECORD > len(data):
-            raise WireError(f"a batch that claims {self.count} records in {len(data)} bytes")
+            raise MalformedMessageError(f"a batch that claims {self.count} records in {len(data)} bytes")
         try:
             return _envelopes(data, self.count)
         except UNREADABLE as error:
-            raise WireError(f"a record's envelope cannot be read: {error}") from error
+            raise MalformedMessageError(f"a record's envelope cannot be read: {error}") from error
 
 
-def read_batches(file: BinaryIO, size: int, digest: Digest) -> Iterator[Batch]:
+def read_batches(file: BinaryIO, size: int, digest: Digest | None = None) -> Iterator[Batch]:
     """Read batch after batch from the start of a file, up to ``size`` bytes.
 
     Args:
         file: open at its start; a file that grows meanwhile is read up to ``size``.
         size: bytes of the file when reading began.
-        digest: takes every byte that is read.
+        digest: takes every byte that is read; None: nothing does.
 
     Raises:
         BrokenBatchError: the next bytes are no whole, sound batch; reading cannot go on.
@@ -185,26 +185,20 @@ def _is_batch_at(file: BinaryIO, position: int, size: int, first_offset: int) ->
     file.seek(position)
     header = file.read(_PREFIX.size + _REST.size)
     try:
-        return _batch(header, file, position, size, _NoDigest()).base_offset >= first_offset
+        return _batch(header, file, position, size).base_offset >= first_offset
     except BrokenBatchError:
         return False
 
 
-class _NoDigest:
-    """A digest that ignores bytes, for reads that only test a position."""
-
-    def update(self, data: bytes, /) -> None:
-        """Ignore the bytes."""
-
-
-def _take(file: BinaryIO, count: int, digest: Digest) -> bytes:
+def _take(file: BinaryIO, count: int, digest: Digest | None) -> bytes:
     """Read up to ``count`` bytes; fewer where the file became shorter meanwhile."""
     data = file.read(count)
-    digest.update(data)
+    if digest is not None:
+        digest.update(data)
     return data
 
 
-def _batch(header: bytes, file: BinaryIO, position: int, size: int, digest: Digest) -> Batch:
+def _batch(header: bytes, file: BinaryIO, position: int, size: int, digest: Digest | None = None) -> Batch:
     """Check one batch whose header was read, and read the rest of it."""
     if not any(header):
         raise BrokenBatchError(position, "zero padding")
@@ -237,15 +231,17 @@ def _decompress(payload: bytes, codec: int) -> bytes:
     if codec == 0:
         return payload
     if codec != 1:
-        raise WireError(f"a batch compressed with {_CODECS.get(codec, f'codec {codec}')}, only gzip can be read")
+        raise MalformedMessageError(
+            f"a batch compressed with {_CODECS.get(codec, f'codec {codec}')}, only gzip can be read"
+        )
     unpacker = zlib.decompressobj(wbits=31)
     most = min(MAX_BATCH_BYTES, max(_ALWAYS_UNPACKED, _MOST_TIMES * len(payload)))
     try:
         data = unpacker.decompress(payload, most)
     except zlib.error as error:
-        raise WireError(f"a gzip batch that cannot be unpacked: {error}") from error
+        raise MalformedMessageError(f"a gzip batch that cannot be unpacked: {error}") from error
     if not unpacker.eof or unpacker.unused_data:
-        raise WireError(f"a gzip batch that does not end with its stream, or unpacks to over {most} bytes")
+        raise MalformedMessageError(f"a gzip batch that does not end with its stream, or unpacks to over {most} bytes")
     return data
 
 
@@ -254,30 +250,32 @@ def _envelopes(data: bytes, count: int) -> list[RawRecord]:
     records = []
     at = 0
     for index in range(count):
-        size, at = varint(data, at)
+        size, at = read_zigzag(data, at)
         end = at + size
         if size < _MIN_RECORD - 1 or end > len(data):
-            raise WireError(f"record {index} claims {size} bytes of {len(data) - at}")
-        time_delta, at = varlong(data, at + 1)
-        offset_delta, at = varint(data, at)
+            raise MalformedMessageError(f"record {index} claims {size} bytes of {len(data) - at}")
+        time_delta, at = read_long_zigzag(data, at + 1)
+        offset_delta, at = read_zigzag(data, at)
         if time_delta != 0 or offset_delta != index:
-            raise WireError(f"record {index} has offset delta {offset_delta} and timestamp delta {time_delta}")
+            raise MalformedMessageError(
+                f"record {index} has offset delta {offset_delta} and timestamp delta {time_delta}"
+            )
         key, at = _blob(data, at, end)
         value, at = _blob(data, at, end)
-        headers, at = varint(data, at)
+        headers, at = read_zigzag(data, at)
         if headers != 0 or at != end or value is None:
-            raise WireError(f"record {index} has no value, headers, or {end - at} bytes over")
+            raise MalformedMessageError(f"record {index} has no value, headers, or {end - at} bytes over")
         records.append(RawRecord(key, value))
     if at != len(data):
-        raise WireError(f"{len(data) - at} bytes after the last record")
+        raise MalformedMessageError(f"{len(data) - at} bytes after the last record")
     return records
 
 
 def _blob(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
     """Read a key or a value; a negative length is null."""
-    length, at = varint(data, at)
+    length, at = read_zigzag(data, at)
     if length < 0:
         return None, at
     if length > end - at:
-        raise WireError(f"a key or value claims {length} bytes of {end - at}")
+        raise MalformedMessageError(f"a key or value claims {length} bytes of {end - at}")
     return data[at : at + length], at + length

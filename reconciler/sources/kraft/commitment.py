@@ -46,11 +46,11 @@ class CommitTracker:
 
     Attributes:
         next_offset: all records before this offset are surely committed.
-        voters: number of voters; None: nothing has named them.
+        voters: node IDs of the voters; None: nothing has named them.
     """
 
     next_offset: int = 0
-    voters: int | None = None
+    voters: frozenset[int] | None = None
     _epoch: int = -1
     _unproven: deque[tuple[int, int]] = field(default_factory=deque)
     """Time and next offset of the batches of the epoch that are not proven yet."""
@@ -58,11 +58,11 @@ class CommitTracker:
     def see_control(self, number: int, fields: dict[str, Any]) -> None:
         """Note the voters that a control record names."""
         if number in (LEADER_CHANGE, VOTERS):
-            self.voters = len(fields["voters"])
+            self.voters = frozenset(voter["voterId"] for voter in fields["voters"])
 
     def see_batch(self, batch: Batch, metadata_version: int) -> None:
         """Note one more batch of the log, after its records were played."""
-        if self.voters == 1:
+        if self.voters is not None and len(self.voters) == 1:
             self.next_offset = batch.next_offset
             return
         if batch.epoch != self._epoch:
@@ -77,11 +77,11 @@ class CommitTracker:
         self._unproven.append((batch.max_timestamp_ms, batch.next_offset))
 
 
-def voters_beside(folder: str) -> int | None:
-    """Count the voters in ``quorum-state`` of a metadata directory; None: it does not name them."""
+def voters_beside(folder: str) -> frozenset[int] | None:
+    """Return the voters in ``quorum-state`` of a metadata directory; None: it does not name them."""
     path = os.path.join(folder, quorum_state.FILE_NAME)
     try:
         with open_file(path) as (file, _):
-            return len(quorum_state.parse(file.read(_MAX_QUORUM_STATE_BYTES)).voters) or None
+            return frozenset(quorum_state.parse(file.read(_MAX_QUORUM_STATE_BYTES)).voters) or None
     except (MetadataError, DamagedFileError):
         return None

@@ -15,8 +15,8 @@ from layout.errors import InvalidNameError
 from layout.ids import DirectoryId, TopicId
 from layout.topic import check_full_topic_name
 from reconciler.errors import MetadataError
+from reconciler.protocol import METADATA_RECORDS
 from reconciler.sources.kraft.records import Frame, RecordDecoder, read_frame
-from reconciler.sources.kraft.tables import METADATA_RECORDS
 from reconciler.text import count
 
 METADATA_VERSION = "metadata.version"
@@ -100,7 +100,7 @@ class MetadataImage:
         Inside a transaction it takes effect when the transaction ends, or never.
 
         Raises:
-            WireError: the value cannot be decoded.
+            MalformedMessageError: the value cannot be decoded.
             ReplayError: it contradicts the state; inside a transaction, the message names the record.
         """
         frame = read_frame(value)

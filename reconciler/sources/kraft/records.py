@@ -8,10 +8,19 @@ Source: FACTS §7.3, §7.4, §7.5.
 from __future__ import annotations
 
 import struct
+import sys
 from typing import Any, NamedTuple
 
-from reconciler.sources.kraft.tables import CONTROL_RECORDS, METADATA_RECORDS, Message
-from reconciler.sources.kraft.wire import UNREADABLE, Reader, WireError, struct_reader, unsigned_varint
+from reconciler.protocol import (
+    CONTROL_RECORDS,
+    METADATA_RECORDS,
+    UNREADABLE,
+    Budget,
+    MalformedMessageError,
+    Message,
+    read_varint,
+    reader,
+)
 
 SNAPSHOT_HEADER = 3
 SNAPSHOT_FOOTER = 4
@@ -32,13 +41,14 @@ def read_frame(value: bytes) -> Frame:
     """Read the head of a record's value.
 
     Raises:
-        WireError: the frame version is not 1 (version 0 is the preview of Kafka 2.8), or a number is out of range.
+        MalformedMessageError: the frame version is not 1 (version 0 is the preview of Kafka 2.8), or a number is
+            out of range.
     """
     if value[:1] == b"\x01" and len(value) > 3 and value[1] < 0x80 and value[2] < 0x80:
         return Frame(value[1], value[2], 3)
     frame_version, at = _head_number(value, 0, "frame version")
     if frame_version != 1:
-        raise WireError(f"frame version {frame_version}, only 1 is known")
+        raise MalformedMessageError(f"frame version {frame_version}, only 1 is known")
     number, at = _head_number(value, at, "record type")
     version, at = _head_number(value, at, "record version")
     return Frame(number, version, at)
@@ -46,11 +56,11 @@ def read_frame(value: bytes) -> Frame:
 
 def _head_number(value: bytes, at: int, what: str) -> tuple[int, int]:
     try:
-        number, at = unsigned_varint(value, at)
+        number, at = read_varint(value, at)
     except UNREADABLE as error:
-        raise WireError(f"the {what} cannot be read") from error
+        raise MalformedMessageError(f"the {what} cannot be read") from error
     if number > _HIGHEST_NUMBER:
-        raise WireError(f"{what} {number} is above {_HIGHEST_NUMBER}")
+        raise MalformedMessageError(f"{what} {number} is above {_HIGHEST_NUMBER}")
     return number, at
 
 
@@ -58,13 +68,13 @@ def read_control_type(key: bytes) -> int:
     """Read the type of a control record from its key.
 
     Raises:
-        WireError: the key is not two int16, or the first, the version, is negative.
+        MalformedMessageError: the key is not two int16, or the first, the version, is negative.
     """
     if len(key) < _CONTROL_KEY.size:
-        raise WireError(f"a control record with a key of {len(key)} bytes")
+        raise MalformedMessageError(f"a control record with a key of {len(key)} bytes")
     version, number = _CONTROL_KEY.unpack_from(key)
     if version < 0:
-        raise WireError(f"a control record with a key of version {version}")
+        raise MalformedMessageError(f"a control record with a key of version {version}")
     return int(number)
 
 
@@ -72,14 +82,14 @@ class RecordDecoder:
     """Decodes the bodies of records. Use one for each load: it shares equal lists as long as it lives."""
 
     def __init__(self) -> None:
-        self._readers: dict[tuple[str, int], Reader] = {}
+        self._budget = Budget(sys.maxsize)  # a metadata log has no most that it may hold; a batch has
 
     def decode(self, frame: Frame, value: bytes) -> dict[str, Any]:
         """Decode the fields of a metadata record, by Kafka's names; IDs are 16 bytes, lists are tuples.
 
         Raises:
-            WireError: the body does not follow its layout, or bytes are left over.
-            KeyError: no such type; see :data:`~reconciler.sources.kraft.METADATA_RECORDS`.
+            MalformedMessageError: the body does not follow its layout, or bytes are left over.
+            KeyError: no such type; see :data:`~reconciler.protocol.METADATA_RECORDS`.
         """
         return self._body(METADATA_RECORDS[frame.type], frame.version, value, frame.body)
 
@@ -87,22 +97,21 @@ class RecordDecoder:
         """Decode the fields of a control record, in the version that its first field states.
 
         Raises:
-            WireError: the value does not follow its layout, or bytes are left over.
-            KeyError: no such type; see :data:`~reconciler.sources.kraft.CONTROL_RECORDS`.
+            MalformedMessageError: the value does not follow its layout, or bytes are left over.
+            KeyError: no such type; see :data:`~reconciler.protocol.CONTROL_RECORDS`.
         """
         stated = int.from_bytes(value[:2], "big", signed=True)
         return self._body(CONTROL_RECORDS[number], max(stated, 0), value, 0)
 
     def _body(self, message: Message, version: int, value: bytes, at: int) -> dict[str, Any]:
-        key = message.name, min(version, message.highest)
-        reader = self._readers.get(key)
-        if reader is None:
-            reader = self._readers[key] = struct_reader(message.fields, key[1])
+        read = reader(message.body, min(version, message.versions[-1]), True)
         try:
             fields: dict[str, Any]
-            fields, end = reader(value, at)
+            fields, end = read(value, at, self._budget)
         except UNREADABLE as error:
-            raise WireError(f"{message.name} version {version} cannot be read: {error}") from error
+            raise MalformedMessageError(f"{message.name} version {version} cannot be read: {error}") from error
         if end != len(value):
-            raise WireError(f"{message.name} version {version}: {len(value) - end} bytes of garbage at its end")
+            raise MalformedMessageError(
+                f"{message.name} version {version}: {len(value) - end} bytes of garbage at its end"
+            )
         return fields

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from reconciler.errors import MetadataError, UsageError
+from reconciler.protocol import CONTROL_RECORDS, MalformedMessageError
 from reconciler.sources.kraft.batches import Batch, BrokenBatchError, Digest, RawRecord, find_batch, read_batches
 from reconciler.sources.kraft.commitment import CommitTracker, voters_beside
 from reconciler.sources.kraft.files import (
@@ -30,8 +31,6 @@ from reconciler.sources.kraft.files import (
 )
 from reconciler.sources.kraft.image import METADATA_VERSION, MetadataImage
 from reconciler.sources.kraft.records import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, RecordDecoder, read_control_type
-from reconciler.sources.kraft.tables import CONTROL_RECORDS
-from reconciler.sources.kraft.wire import WireError
 from reconciler.text import count
 
 MOST_SEGMENT_BYTES = (1 << 31) - 1
@@ -107,7 +106,7 @@ class Replay:
                 if batch.is_control:
                     controls.append(self._control(record))
                 elif record.key is not None:
-                    raise WireError("a data record with a key, as no metadata has it")
+                    raise MalformedMessageError("a data record with a key, as no metadata has it")
                 else:
                     self.image.play(offset, record.value)
         except MetadataError as error:

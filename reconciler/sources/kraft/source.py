@@ -61,6 +61,7 @@ def load(path: str) -> DesiredState:
             problems=(*replay.problems, *keeper.problems),
             keeper=keeper.node_id,
             keeper_runs=keeper.runs,
+            keeper_decides=keeper.node_id is not None and replay.commitment.voters == frozenset([keeper.node_id]),
             metadata_version=replay.image.features.get(METADATA_VERSION),
             ends_early=tuple(replay.ends_early),
             uncommitted=tuple(sorted(str(TopicId(topic_id)) for topic_id in replay.uncommitted)),

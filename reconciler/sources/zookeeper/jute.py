@@ -37,6 +37,7 @@ _NODE_TAIL = struct.Struct(">qqqqqiiiqq")
 MAX_VALUE_BYTES = 64 << 20
 """The longest string or buffer; a server's own limit, ``jute.maxbuffer``, is 1 MiB unless somebody raises it."""
 
+_ANY_ZXID = 2**63 - 1
 _SEAL_BYTES = 13
 _ADDITIONS = frozenset({0, 20 + _SEAL_BYTES, 8 + _SEAL_BYTES, 20 + 8 + 2 * _SEAL_BYTES})
 """The possible lengths of the additions behind the first seal."""
@@ -59,7 +60,9 @@ class ZooKeeperSnapshot:
     last_zxid: int
     """The greatest zxid that any node carries."""
     modified_ms: int
-    """The newest change of any node, ms since 1970."""
+    """The newest change of any node up to a given transaction, ms since 1970."""
+    owners: frozenset[int]
+    """The sessions with which kept nodes go away."""
     problem: str | None
     """A defect behind the first seal; the nodes themselves are sealed and sound."""
 
@@ -123,13 +126,14 @@ class _JuteReader:
             raise self.fail("the end mark is not '/'", start + _LONG.size)
 
 
-def read(data: Buffer, location: str, keep: Callable[[str], object]) -> ZooKeeperSnapshot:
+def read(data: Buffer, location: str, keep: Callable[[str], object], *, up_to: int | None = None) -> ZooKeeperSnapshot:
     """Read a whole snapshot and check its seals.
 
     Args:
         data: the uncompressed bytes.
         location: the file, for messages.
         keep: whether to keep the node of a path.
+        up_to: the last transaction that the snapshot holds whole; later changes do not date it. None: not known.
 
     Raises:
         MetadataError: the bytes are empty, cut short, damaged, or not a snapshot; the message gives the byte.
@@ -145,7 +149,7 @@ def read(data: Buffer, location: str, keep: Callable[[str], object]) -> ZooKeepe
     sessions = reader.count("sessions", _SESSION.size)
     reader.offset += sessions * _SESSION.size
     _skip_acls(reader)
-    snapshot = _read_nodes(reader, keep)
+    snapshot = _read_nodes(reader, keep, up_to)
     reader.seal()
     return ZooKeeperSnapshot(*snapshot, _additions_problem(reader))
 
@@ -165,8 +169,12 @@ def _skip_acls(reader: _JuteReader) -> None:
             reader.buffer("an identity")
 
 
-def _read_nodes(reader: _JuteReader, keep: Callable[[str], object]) -> tuple[dict[str, Znode], int, int]:
+def _read_nodes(
+    reader: _JuteReader, keep: Callable[[str], object], up_to: int | None
+) -> tuple[dict[str, Znode], int, int, frozenset[int]]:
     nodes: dict[str, Znode] = {}
+    owners: set[int] = set()
+    most = _ANY_ZXID if up_to is None else up_to
     last_zxid = modified_ms = 0
     before: str | None = None
     start = reader.offset
@@ -175,13 +183,16 @@ def _read_nodes(reader: _JuteReader, keep: Callable[[str], object]) -> tuple[dic
             raise reader.fail(f"the node {path!r:.80} cannot follow {before!r:.80}", start)
         before = path
         data = reader.buffer("a node's data")
-        _, czxid, mzxid, _, mtime, version, _, _, _, pzxid = reader.take(_NODE_TAIL, "a node's stat")
+        _, czxid, mzxid, _, mtime, version, _, _, owner, pzxid = reader.take(_NODE_TAIL, "a node's stat")
         last_zxid = max(last_zxid, mzxid, pzxid)
-        modified_ms = max(modified_ms, mtime)
+        if mtime > modified_ms and mzxid <= most:
+            modified_ms = mtime
         if keep(path):
             nodes[path] = Znode(data, czxid, mtime, version)
+            if owner:
+                owners.add(owner)
         start = reader.offset
-    return nodes, last_zxid, modified_ms
+    return nodes, last_zxid, modified_ms, frozenset(owners)
 
 
 def _additions_problem(reader: _JuteReader) -> str | None:

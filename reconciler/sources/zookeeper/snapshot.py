@@ -1,7 +1,7 @@
 """A ZooKeeper snapshot file as a metadata source: choose the file, open it, and find the cluster in it.
 
-The transaction log beside a snapshot is not read. So changes after the snapshot's zxid are unknown, and the state says
-so. Source: FACTS §8; KIP516-11; KIP37-4.
+Of the transaction log beside a snapshot only the times are read (``transactions``). So changes after the snapshot's
+zxid are unknown, and the state says so. Source: FACTS §8; KIP516-11; KIP37-4.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from reconciler.sources.files import first_bytes
 from reconciler.sources.zookeeper import jute, znodes
 from reconciler.sources.zookeeper.jute import ZooKeeperSnapshot
 from reconciler.sources.zookeeper.state import SHOWN, assemble, first_few
+from reconciler.sources.zookeeper.transactions import last_spoken_for
 
 DATA_DIR = "version-2"
 MAX_UNPACKED_BYTES = 1 << 30
@@ -95,10 +96,27 @@ def _snapshots(folder: str) -> list[str]:
 def _load_file(file: str, location: str) -> DesiredState:
     name = _NAME.fullmatch(os.path.basename(file))
     with paused_gc(), _opened(file) as raw:
-        snapshot = jute.read(_unpacked(raw, file), file, znodes.keep)
+        up_to = int(name[1], 16) if name else None
+        snapshot = jute.read(_unpacked(raw, file), file, znodes.keep, up_to=up_to)
         digest = hashlib.sha256(raw).hexdigest()  # last, because the first bytes may say that it is no snapshot
-        zxid = int(name[1], 16) if name else snapshot.last_zxid
-        return _state(snapshot, MetadataIdentity("zookeeper-snapshot", location, offset=zxid, digest=digest), file)
+        zxid = snapshot.last_zxid if up_to is None else up_to
+        identity = MetadataIdentity("zookeeper-snapshot", location, offset=zxid, digest=digest)
+        return _state(snapshot, _dated(identity, snapshot, file, up_to), file)
+
+
+def _dated(identity: MetadataIdentity, snapshot: ZooKeeperSnapshot, file: str, up_to: int | None) -> MetadataIdentity:
+    """Say as of when a snapshot speaks: by the log beside it where that has its last transaction, else by its nodes."""
+    spoken = None
+    if up_to is not None:
+        folder = os.path.dirname(os.path.abspath(file))
+        spoken = last_spoken_for(folder, up_to, znodes.keep, snapshot.owners)
+    if spoken is None or up_to is None:
+        rests_on = "the newest of its nodes, because its last transaction is in no log.<zxid> file beside it"
+        return replace(identity, timestamp_ms=snapshot.modified_ms or None, as_of_from=rests_on)
+    rests_on = f"the time of its last transaction {up_to:#x} in the log beside it"
+    if spoken.last_zxid > up_to:
+        rests_on += f", and up to {spoken.last_zxid:#x} nothing changed that is read here"
+    return replace(identity, timestamp_ms=spoken.as_of_ms, as_of_from=rests_on)
 
 
 @contextmanager
@@ -140,13 +158,12 @@ def _state(snapshot: ZooKeeperSnapshot, identity: MetadataIdentity, file: str) -
     root, problems = _root(snapshot, file)
     nodes = {path.removeprefix(root): node for path, node in snapshot.nodes.items() if path.startswith(f"{root}/")}
     limits = [
-        f"the transaction log after {os.path.basename(file)} is not read: changes after zxid {identity.offset:#x} are"
-        " unknown, and some of those that the server made while it wrote the file may be in it"
+        f"of the transaction log after {os.path.basename(file)} only the times are read: changes after zxid "
+        f"{identity.offset:#x} are unknown, and some of those that the server made while it wrote the file may be in it"
     ]
     if snapshot.problem:
         limits.append(snapshot.problem)
-    dated = replace(identity, timestamp_ms=snapshot.modified_ms or None, problems=tuple(problems))
-    return assemble(nodes, dated, limits)
+    return assemble(nodes, replace(identity, problems=tuple(problems)), limits)
 
 
 def _root(snapshot: ZooKeeperSnapshot, file: str) -> tuple[str, list[str]]:

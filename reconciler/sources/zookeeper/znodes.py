@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 import orjson
 
 from layout.errors import InvalidIdError
 from layout.ids import TopicId
+from layout.json_text import is_int
 
 KEPT = re.compile(
     r"(?:/.*)?/(?:brokers/topics(?:/.+)?|brokers/ids/[^/]+|cluster/id|controller_epoch|admin/delete_topics/.+|migration)",
@@ -116,7 +117,7 @@ def decode_state(data: bytes) -> StateNode | None:
     """Read a partition's state; None when it cannot be read."""
     found = _object(data)
     leader, epoch, isr = found.get("leader"), found.get("leader_epoch"), _broker_ids(found.get("isr"))
-    if not _is_int32(leader) or not _is_int32(epoch) or isr is None:
+    if not is_int(leader, 32) or not is_int(epoch, 32) or isr is None:
         return None
     return StateNode(leader, epoch, isr)
 
@@ -137,7 +138,7 @@ def decode_number(text: bytes | str) -> int | None:
 def migrated_to(data: bytes) -> int | None:
     """Read from ``/migration`` which KRaft controller took the cluster over; None when none did."""
     found = _object(data).get("kraft_controller_id")
-    return found if _is_int32(found) and found >= 0 else None
+    return found if is_int(found, 32) and found >= 0 else None
 
 
 def _object(data: bytes) -> dict[str, Any]:
@@ -163,13 +164,9 @@ def _brokers_by_partition(found: dict[str, Any], key: str, problems: list[str]) 
 
 
 def _broker_ids(value: object) -> tuple[int, ...] | None:
-    if not isinstance(value, list) or not all(_is_int32(each) and each >= 0 for each in value):
+    if not isinstance(value, list) or not all(is_int(each, 32) and each >= 0 for each in value):
         return None
     return tuple(value)
-
-
-def _is_int32(value: object) -> TypeGuard[int]:
-    return type(value) is int and -_INT32_MAX - 1 <= value <= _INT32_MAX
 
 
 def _topic_id(found: dict[str, Any], problems: list[str]) -> str | None:

@@ -52,7 +52,7 @@ def test_a_second_run_adds_files_and_takes_none_of_the_old_bytes_away() -> None:
         (lambda f: f["files"][1].update(before="AAAA"), "do not belong to it"),
         (lambda f: f["files"][0].update(after_sha256="x"), "do not belong to it"),
         (lambda f: f["files"][0].update(inode="5"), "inode"),
-        (lambda f: f.update(files=None), "files: expected a list"),
+        (lambda f: f.update(files=None), "files: expected an array, found null"),
         (lambda f: f.update(made_ms=1), "check sum"),
         (lambda f: f.update(schema_version=9), "schema version 1 only"),
     ],

@@ -1,35 +1,20 @@
-"""Small files hold their old bytes or the new ones, one at a time and many together.
-
-Directories are opened once each while a batch works in them.
-"""
+"""Small files hold their old bytes or the new ones, one at a time and many together."""
 
 from __future__ import annotations
 
 import errno
 import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from logstore import ChangeFailedError, OfflineLogDirError
 from logstore.fs import Disk
-from logstore.log_dir import FileChange, LogDir, OpenDirectories, change_files
-from logstore.log_dir.batch import FILES_AT_ONCE, MOST_OPEN
+from logstore.log_dir import FileChange, LogDir, change_files
+from logstore.tunables import FILES_AT_ONCE
 from tests.crash.failing_disk import FailingDisk
-from tests.logstore.engine import DiskThat, formatted, open_descriptors
 
 FILE = "partition.metadata"
-
-
-@pytest.fixture
-def disk() -> DiskThat:
-    return DiskThat()
-
-
-@pytest.fixture
-def open_log_dir(tmp_path: Path, disk: DiskThat) -> LogDir:
-    return LogDir.open(str(formatted(tmp_path / "d")), disk=disk)
 
 
 def changes_for(log_dir, number: int) -> list[FileChange]:
@@ -139,39 +124,3 @@ def test_a_brokers_temporary_file_beside_another_gets_its_own_bytes(
     assert (log_dir.path / "checkpoint").read_bytes() == b"new"
     assert (left.read_bytes() if left.exists() else None) == data
     assert [held(log_dir, each) for each in changes[:others]] == [each.data for each in changes[:others]]
-
-
-def test_no_more_than_some_stay_open_and_none_afterwards(open_log_dir: LogDir) -> None:
-    for number in range(MOST_OPEN + 20):
-        os.mkdir(f"{open_log_dir.path}/{number}")
-    before = open_descriptors()
-    with OpenDirectories(open_log_dir) as opened:
-        for number in range(MOST_OPEN + 20):
-            assert opened.at(str(number)).path == f"{open_log_dir.path}/{number}"
-        assert open_descriptors() == before + MOST_OPEN
-    assert open_descriptors() == before
-    open_log_dir.close()
-
-
-def test_it_says_what_is_there_on_any_level(open_log_dir: LogDir) -> None:
-    os.makedirs(f"{open_log_dir.path}/org/apache")
-    with OpenDirectories(open_log_dir) as opened:
-        assert opened.holds("org/apache")
-        assert opened.holds("meta.properties")
-        assert not opened.holds("org/kafka")
-        assert not opened.holds("net/kafka")
-        assert not opened.has("meta.properties/x")
-    open_log_dir.close()
-
-
-def test_few_are_synced_one_by_one_and_many_by_one_barrier(open_log_dir: LogDir, disk: DiskThat) -> None:
-    for number in range(20):
-        os.mkdir(f"{open_log_dir.path}/{number}")
-    with OpenDirectories(open_log_dir) as opened:
-        disk.calls.clear()
-        opened.sync(["1", "2", "1", ""])
-        assert disk.calls == {"sync": 3}
-        disk.calls.clear()
-        opened.sync(map(str, range(20)))
-        assert disk.calls == {"sync_file_system": 1}
-    open_log_dir.close()

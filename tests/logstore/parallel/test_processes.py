@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from logstore.parallel import PIPE_BYTES, can_fork, end_child, fork_with_pipe, processors, spread
 from logstore.parallel.processes import UnitQueue
-from logstore.purge.prefetch import computed_by_child
 from tests.logstore.children import child, ended_well
 from tests.patience import PATIENCE_S
 
@@ -150,20 +149,6 @@ def test_what_a_worker_had_done_before_its_work_failed_is_handed_back() -> None:
     found = spread(failing, range(6), 1, _taken)
     assert parent not in {worker for worker, _ in found[:3]}
     assert {worker for worker, _ in found[3:]} == {parent}
-
-
-def test_a_worker_may_have_another_process_take_its_units() -> None:
-    parent = os.getpid()
-
-    def asking(units: Numbered) -> Iterator[tuple[int, tuple[int, int, int]]]:
-        for number, unit, taker in computed_by_child(lambda numbered: (*numbered, os.getpid()), units):
-            yield number, (unit, taker, os.getpid())
-
-    found = spread(asking, range(100), 3, _taken)
-    assert [unit for unit, _, _ in found] == list(range(100))
-    takers, workers = {taker for _, taker, _ in found}, {worker for _, _, worker in found}
-    assert not takers & workers
-    assert parent not in takers | workers
 
 
 @pytest.mark.parametrize("starting", [0, 1])

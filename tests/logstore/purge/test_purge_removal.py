@@ -20,9 +20,9 @@ from logstore import UnsafePathError
 from logstore.fs import Disk
 from logstore.log_dir import FileHolder, LogDir
 from logstore.purge import PurgeRules, measure_removal
-from logstore.purge.eligibility import DueDirectory, PrefetchedDirectory, StagingRoot
+from logstore.purge.eligibility import DueDirectory, StagingRoot
 from logstore.purge.remove import Removal
-from logstore.purge.report import KeepReason, KeptDirectory
+from logstore.purge.report import KeptDirectory
 from logstore.staging import FallbackRecords, Placement, RecordReader, open_staging_root, stage
 from tests.logstore.engine import NOW_MS, ORDERS_ID, DiskThat, candidate, fill, formatted, open_descriptors
 
@@ -288,89 +288,3 @@ def test_what_appears_in_it_meanwhile_is_not_lost(case: Case) -> None:
     assert due.problem is not None
     assert "something new" in due.problem
     assert (case.directory / "new").read_text() == "new"
-
-
-def _prefetched(case: Case) -> PrefetchedDirectory:
-    """What a prefetch finds in the directory as it is now."""
-    names = sorted(case.names() - {STAGED_RECORD})
-    staging = case.staging()
-    with staging.root as root, root.child(NAME) as directory:
-        judged = staging.judge(directory, parse_staged(NAME))
-        assert isinstance(judged, DueDirectory)
-        assert judged.record is not None
-        weights = [512 * (case.directory / name).stat().st_blocks for name in names]
-        return PrefetchedDirectory(judged.inode, names, weights, judged.record)
-
-
-def _empty_prefetched(
-    case: Case, found: PrefetchedDirectory, rules: PurgeRules | None = None, disk: Disk | None = None
-) -> DueDirectory | KeptDirectory | None:
-    staging = case.staging(rules)
-    with staging.root:
-        return Removal(staging, disk or Disk()).empty_prefetched(parse_staged(NAME), found)
-
-
-def test_prefetched_files_are_removed_and_count_as_if_they_were_judged_now(case: Case) -> None:
-    (case.directory / "00000000000000000000.log").write_bytes(bytes(300_000))
-    reported: list[tuple[int, int]] = []
-    rules = PurgeRules(DUE_MS, progress=lambda directories, freed: reported.append((directories, freed)))
-    found = _prefetched(case)
-    due = _empty_prefetched(case, found, rules)
-    assert isinstance(due, DueDirectory)
-    assert (due.files, due.bytes, due.touched, due.problem) == (3, sum(found.weights), True, None)
-    assert reported == [(0, sum(found.weights))]
-    assert case.names() == {STAGED_RECORD}
-
-
-def test_another_directory_than_the_prefetched_one_is_judged_again(case: Case, tmp_path: Path) -> None:
-    found = _prefetched(case)
-    case.directory.rename(tmp_path / "moved")
-    case.directory.mkdir()
-    (case.directory / "00000000000000000000.log").write_text("wanted")
-    kept = _empty_prefetched(case, found)
-    assert isinstance(kept, KeptDirectory)
-    assert kept.why is KeepReason.NO_RECORD
-    assert case.names() == {"00000000000000000000.log"}
-    shutil.rmtree(case.directory)
-    assert _empty_prefetched(case, found) is None
-
-
-def test_a_link_in_the_place_of_a_prefetched_directory_is_not_followed(case: Case, tmp_path: Path) -> None:
-    found = _prefetched(case)
-    case.directory.rename(tmp_path / "moved")
-    case.directory.symlink_to(tmp_path / "moved")
-    kept = _empty_prefetched(case, found)
-    assert isinstance(kept, KeptDirectory)
-    assert len(os.listdir(tmp_path / "moved")) == 4
-
-
-def test_a_file_that_is_something_else_by_now_stops_the_removal_and_the_record_stays(case: Case) -> None:
-    found = _prefetched(case)
-    (case.directory / found.names[1]).unlink()
-    (case.directory / found.names[1]).mkdir()
-    due = _empty_prefetched(case, found)
-    assert isinstance(due, DueDirectory)
-    assert due.problem == f"deleting/{NAME} is not purged whole: Is a directory"
-    assert (due.files, due.bytes, due.touched) == (1, found.weights[0], True)
-    assert case.names() == {STAGED_RECORD, *found.names[1:]}
-
-
-def test_a_removal_of_prefetched_files_stops_before_the_next_file(case: Case) -> None:
-    rules = PurgeRules(DUE_MS)
-
-    class Cancelling(Disk):
-        def unlink(self, parent: int, name: str) -> None:
-            super().unlink(parent, name)
-            rules.cancel.set()
-
-    due = _empty_prefetched(case, _prefetched(case), rules, Cancelling())
-    assert isinstance(due, DueDirectory)
-    assert (due.cancelled, due.touched, due.files) == (True, True, 1)
-    again = _empty_prefetched(case, _prefetched(case), rules)
-    assert isinstance(again, DueDirectory)
-    assert (again.cancelled, again.touched, again.files) == (True, False, 0)
-
-
-def test_a_disk_that_fails_ends_the_removal_of_prefetched_files(case: Case) -> None:
-    with pytest.raises(OSError, match="Input/output error"):
-        _empty_prefetched(case, _prefetched(case), disk=DiskThat(errno.EIO, {"unlink"}))

@@ -11,7 +11,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -19,17 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from layout.directory_name import DirectoryName
 from layout.ours import STAGED_RECORD
 from logstore import LogDirInUseError
 from logstore.clock import ManualClock
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
 from logstore.purge import PurgeRules, Throttle
-from logstore.purge import workers as purge_workers
-from logstore.purge.eligibility import StagingRoot
-from logstore.purge.encoding import EncodedPrefetch
-from logstore.purge.prefetch import prefetch_batch
 from logstore.purge.workers import SharedCancel
 from logstore.staging import list_staged
 from tests.logstore.children import child, ended_well
@@ -112,7 +106,7 @@ def test_several_workers_of_a_large_purge_are_processes_of_their_own(tmp_path: P
 
 
 def _make_out_of_the_ordinary(log_dir: LogDir) -> None:
-    """Change some of the staged directories so that a prefetch leaves them to be judged again."""
+    """Give some of the staged directories what no broker writes, and one a record that cannot be read."""
     root = Path(log_dir.path, "deleting")
     first, second, third, fourth = sorted(path for path in root.iterdir() if not path.name.endswith("_0"))[:4]
     (first / "inner").mkdir()
@@ -152,23 +146,6 @@ def test_progress_tells_of_every_directory_and_byte(tmp_path: Path, may_fork: bo
         30,
         report.expected_bytes,
     )
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_purge_goes_on_by_itself_where_the_prefetching_processes_die(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
-    def dying(staging: StagingRoot, names: Sequence[DirectoryName]) -> list[EncodedPrefetch]:
-        if any(name.partition == 12 for name in names):
-            (tmp_path / "died").write_text(str(os.getpid()))
-            os.kill(os.getpid(), signal.SIGKILL)
-        return prefetch_batch(staging, names)
-
-    monkeypatch.setattr(purge_workers, "prefetch_batch", dying)
-    with staged(tmp_path / "disk", 30) as log_dir:
-        assert len(only(log_dir, PurgeRules(LATER_MS * 4), workers=workers, may_fork=True).purged) == 30
-    assert (tmp_path / "died").read_text() != str(os.getpid())
-    assert nobody_is_left()
 
 
 def test_what_a_worker_that_is_killed_has_left_is_purged_by_the_first_process(

@@ -136,3 +136,47 @@ def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / os.fsdecode(b"\xff"), InventoryForm.PARQUET, rows("."))
     with pytest.raises(InventoryError, match="not UTF-8"):
         inventory.check_inventory(path)
+
+
+def packed(path: Path, number: int, problem: str) -> str:
+    """Write a file of equal rows, each with one long text, in a few kilobytes."""
+    columns = []
+    for field in ROW_SCHEMA:
+        if field.type == pa.string():
+            text = problem if field.name == "problem" else "a"
+            columns.append(pa.DictionaryArray.from_arrays(pa.array([0] * number, pa.int32()), pa.array([text])))
+        else:
+            columns.append(pa.array([0] * number).cast(field.type))
+    table = pa.table(columns, names=ROW_SCHEMA.names).replace_schema_metadata(ROW_SCHEMA.metadata)
+    pq.write_table(table, path, compression="zstd", store_schema=False)
+    return str(path)
+
+
+def test_more_rows_than_bytes_are_refused_before_one_is_read(tmp_path: Path) -> None:
+    path = packed(tmp_path / "a.parquet", 200_000, "")
+    assert os.path.getsize(path) < 200_000
+    with pytest.raises(InventoryError, match=r"claims 200,000 rows .*, which no scan writes: scan again"):
+        inventory.check_inventory(path)
+
+
+@pytest.mark.parametrize(("length", "refused"), [(inventory.MAX_TEXT_BYTES, False), (2_000_000, True)])
+def test_a_long_text_that_stands_in_every_row_is_refused_before_the_rows_are_read(
+    tmp_path: Path, length: int, refused: bool
+) -> None:
+    path = packed(tmp_path / "a.parquet", 2000, "x" * length)
+    assert os.path.getsize(path) < 20_000
+    if not refused:
+        inventory.check_inventory(path)
+        return
+    with pytest.raises(InventoryError, match="a text of 2,000,000 bytes in the column problem"):
+        inventory.check_inventory(path)
+
+
+def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path: Path) -> None:
+    table = rows("orders-0").set_column(
+        ROW_SCHEMA.get_field_index("problem"), ROW_SCHEMA.field("problem"), pa.array(["x" * 70_000_000])
+    )
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(table, path, compression="zstd", use_dictionary=False, write_statistics=False)
+    with pytest.raises(InventoryError, match="claims 1 rows of 70,"):
+        inventory.check_inventory(path)

@@ -80,10 +80,11 @@ def test_another_log_dir_than_expected_is_absent_with_both_values(log_dir: Any) 
     assert "node.id is 1, and 2 was expected" in (seen.problem or "")
 
 
-def test_a_log_dir_that_cannot_be_listed_is_unreadable_and_accuses_no_checkpoint_entry(
+def test_a_log_dir_that_cannot_be_listed_is_unreadable_and_accuses_no_checkpoint(
     log_dir: Any, monkeypatch: Any
 ) -> None:
     log_dir.file("recovery-point-offset-checkpoint", "0\n1\norders 0 8\n")
+    log_dir.file("replication-offset-checkpoint", "broken")
     scandir = os.scandir
 
     def refusing(path: str) -> Any:
@@ -196,7 +197,7 @@ def test_whole_log_dirs_are_spread_over_two_processes_or_more(
 def test_a_scan_forks_nothing_unless_it_is_asked_to(log_dir: Any, monkeypatch: Any) -> None:
     for number in range(6):
         log_dir.replica(f"orders-{number}")
-    monkeypatch.setattr(walk, "_UNIT", 2)
+    monkeypatch.setattr(walk, "DIRECTORIES_PER_UNIT", 2)
     monkeypatch.setattr(os, "fork", None)
     assert len(_rows(scan(str(log_dir)))) == 6
     with pytest.raises(TypeError):
@@ -216,7 +217,7 @@ def test_many_small_log_dirs_are_spread_and_a_large_one_stands_alone(
     monkeypatch.setattr(scan_module, "_links", lambda path: 10_000 if path == names[2] else 5)
     batches = list(scan_module._batches([[name] for name in names]))
     assert batches == [[[names[0]], [names[1]]], [[names[2]]], [[names[3]], [names[4]], [names[5]]]]
-    monkeypatch.setattr(scan_module, "_BATCH", 2)
+    monkeypatch.setattr(scan_module, "LOG_DIR_ROWS_AT_ONCE", 2)
     assert [len(batch) for batch in scan_module._batches([[name] for name in names])] == [2, 1, 2, 1]
 
 

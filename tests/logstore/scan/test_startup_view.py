@@ -13,9 +13,16 @@ from layout.errors import BrokerEffect
 from layout.ids import TopicId
 from layout.segment_name import Transient
 from logstore.rows import MetadataState
-from logstore.scan import METADATA_LOG, DirectorySeen, FileDamage, damaged_checkpoints, look_into_directories
+from logstore.scan import (
+    METADATA_LOG,
+    DirectorySeen,
+    FileDamage,
+    damaged_checkpoints,
+    look_into_directories,
+    read_metadata_file,
+)
 from logstore.scan import startup_view as startup_module
-from logstore.scan.startup_view import KEPT, read_metadata_file
+from logstore.scan.startup_view import KEPT
 
 ORDERS = TopicId(bytes(range(16)))
 LAYOUT_0 = (
@@ -41,7 +48,7 @@ def only(log_dir: Path) -> DirectorySeen:
 def test_a_directory_in_order_has_nothing_to_report(log_dir: Path) -> None:
     seen = only(log_dir)
     assert (seen.name, seen.shown, seen.kind) == ("orders-0", "orders-0", DirectoryKind.LIVE)
-    assert (seen.segments, seen.first_offset, seen.metadata.topic_id) == (2, 7, str(ORDERS))
+    assert (seen.segments, seen.first_offset, seen.metadata.topic_id) == (2, 7, ORDERS)
     assert not (seen.damage or seen.odd_names or seen.unreadable or seen.links or seen.leftovers or seen.obstacle)
 
 
@@ -140,7 +147,7 @@ def test_partition_metadata_is_reported_with_its_effect(
     file.unlink() if data is None else file.write_bytes(data)
     descriptor = os.open(log_dir / "orders-0", os.O_RDONLY)
     try:
-        found = read_metadata_file(descriptor)
+        found = read_metadata_file(directory=descriptor)
     finally:
         os.close(descriptor)
     assert (found.state, found.effect, found.version) == (state, effect, version)

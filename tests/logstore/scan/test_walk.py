@@ -23,8 +23,8 @@ def _rows(log_dir: Any, jobs: int = 0) -> list[dict[str, Any]]:
 @pytest.fixture
 def fleet_of(log_dir: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A log dir of 90 replicas, some damaged, looked at in units of 10."""
-    monkeypatch.setattr(walk_module, "_UNIT", 10)
-    monkeypatch.setattr(walk_module, "_PIECE", 3)
+    monkeypatch.setattr(walk_module, "DIRECTORIES_PER_UNIT", 10)
+    monkeypatch.setattr(walk_module, "DIRECTORIES_PER_PIECE", 3)
     for number in range(90):
         metadata = [log_dir.topic_id, log_dir.other_id, b"", None][number % 4]
         log_dir.replica(f"topic-{number}", metadata, x__log=number)
@@ -159,6 +159,6 @@ def test_workers_look_into_everything_and_this_process_into_nothing(
 def test_nothing_is_forked_without_jobs_or_for_one_unit(
     fleet_of: Any, directories_each: int, jobs: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walk_module, "_UNIT", directories_each)
+    monkeypatch.setattr(walk_module, "DIRECTORIES_PER_UNIT", directories_each)
     monkeypatch.setattr(os, "fork", None)
     assert len(_rows(fleet_of, jobs)) == 90

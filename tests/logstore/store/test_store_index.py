@@ -6,7 +6,7 @@ from typing import Any
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.scan import scan
-from logstore.store import Replica, ReplicaIndex, replica_of
+from logstore.store import Replica, ReplicaIndex, entry_of, replica_of
 from tests.logstore.engine import ORDERS, ORDERS_ID, OTHER_ID, fill, formatted
 
 PAYMENTS = TopicPartition("payments", 3)
@@ -123,4 +123,5 @@ def test_every_entry_stands_for_its_replica() -> None:
     index.put(replica(ORDERS, ORDERS_ID))
     index.put(replica(PAYMENTS, None, "/b"))
     made = [replica_of(TopicPartition(*key), entry) for key, entry in index.entries().items()]
+    assert [entry_of(each) for each in made] == list(index.entries().values())
     assert made == list(index) == [replica(ORDERS, ORDERS_ID), replica(PAYMENTS, None, "/b")]

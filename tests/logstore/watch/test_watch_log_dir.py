@@ -273,15 +273,16 @@ def test_bytes_are_added_up_on_demand(log_dir: Any) -> None:
     (log_dir.path / "link-0").symlink_to("orders-0")
     log_dir.replica(f"../data.deleting/{log_dir.topic_id}_3")
     disk = watched(log_dir)
-    assert disk.bytes_of("orders-0") == 143
-    assert disk.bytes_of(f"{disk.staging_prefix}{log_dir.topic_id}_3") == 43
-    assert disk.bytes_of("link-0") is disk.bytes_of("gone-0") is disk.bytes_of(LOG_DIR_KEY) is None
+    for key, length in (("orders-0", 143), (f"{disk.staging_prefix}{log_dir.topic_id}_3", 43)):
+        files = [file.stat() for file in Path(disk.path, key).iterdir() if file.is_file()]
+        assert disk.sizes_of(key) == (length, sum(512 * file.st_blocks for file in files))
+    assert disk.sizes_of("link-0") is disk.sizes_of("gone-0") is disk.sizes_of(LOG_DIR_KEY) is None
 
 
 def test_slices_make_no_difference(log_dir: Any, monkeypatch: Any) -> None:
     for number in range(10):
         log_dir.replica(f"orders-{number}")
-    monkeypatch.setattr(module, "SLICE", 3)
+    monkeypatch.setattr(module, "SWEEP_AT_ONCE", 3)
     disk = watched(log_dir)
     assert len(disk.known) == 10
     assert swept(disk) == []

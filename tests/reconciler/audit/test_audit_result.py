@@ -104,6 +104,7 @@ def total(verdict: str, rows: int, size: int, replicas: int) -> dict[str, Any]:
         "rows_found": rows,
         "observed_found": replicas,
         "doubts_found": 0,
+        "undated_found": 0,
         **_sizes(size, "_found"),
         **_sizes(size),
     }

@@ -1,4 +1,4 @@
-"""The changes of requests: which replica is restored, and the error number of each failure."""
+"""What was decided is carried out; what cannot be done is answered with its error number, and not replaced."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from pathlib import Path
 import pytest
 
 from layout import partition_metadata
+from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import STALE_DELAY, KafkaError, LogStoreError
 from logstore.fs import directory
 from logstore.store import LogStore
 from reconciler.broker import Broker, Effect, carry_out, dry_run_request
+from reconciler.broker.broker import decide
+from reconciler.broker.decision import Decision, NamelessReplica, Outcome, StaleReplica, WantedReplica
+from reconciler.broker.memory import BrokerMemory
 from reconciler.protocol import LeaderAndIsrRequest
-from tests.logstore.conftest import LogDir
-from tests.logstore.engine import DiskThat, opened
+from tests.logstore.engine import DiskThat
 from tests.reconciler.protocol.control_requests import FULL, ORDERS, A, B, C, Sim, answer, leader_and_isr, state, topic
 
 PAYMENTS = TopicPartition("payments", 3)
@@ -32,8 +35,13 @@ def test_replicas_of_all_disks_are_staged_each_with_its_own_reason(sim: Sim) -> 
     sim.put("orders-0", A, disk=0)
     sim.put("payments-3", B, disk=1)
     store = started(sim)
-    reasons = {("orders", 0): ("STALE_ID", "one"), ("payments", 3): ("UNKNOWN_TOPIC", "other")}
-    assert carry_out.stage(store, reasons, store.entries(), STALE_DELAY) == set(reasons)
+    entries, outcome = store.entries(), Outcome()
+    stale = {
+        ("orders", 0): StaleReplica(entries["orders", 0], "STALE_ID", "one"),
+        ("payments", 3): StaleReplica(entries["payments", 3], "UNKNOWN_TOPIC", "other"),
+    }
+    assert carry_out.stage(store, stale, STALE_DELAY, outcome) == set(stale)
+    assert [(each.kind, each.evidence) for each in outcome.effects] == [("staged", "one"), ("staged", "other")]
     found = {str(each.partition): each.record.evidence for each in store.staged() if each.record is not None}
     assert found == {"orders-0": "one", "payments-3": "other"}
 
@@ -42,48 +50,9 @@ def test_what_changed_behind_our_back_is_not_staged(sim: Sim, caplog: pytest.Log
     path = sim.put("orders-0", A)
     store = started(sim)
     (path / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(B))
-    assert carry_out.stage(store, {("orders", 0): ("STALE_ID", "x")}, store.entries(), STALE_DELAY) == set()
+    stale, outcome = {("orders", 0): StaleReplica(store.entries()["orders", 0], "STALE_ID", "x")}, Outcome()
+    assert (carry_out.stage(store, stale, STALE_DELAY, outcome), outcome.effects) == (set(), [])
     assert "orders-0 is not staged" in caplog.text and path.exists()
-
-
-def test_a_broker_s_own_stray_is_brought_back_by_its_id(tmp_path: Path) -> None:
-    log_dir = LogDir(tmp_path / "data").identity()
-    log_dir.replica(f"orders-0.{UNIQUE}-stray", str(A), **{"00000000000000000000__log": 5})
-    log_dir.replica(f"orders-1.{UNIQUE}-stray", None)
-    with opened(log_dir.path) as store:
-        found = carry_out.candidates(store, [(ORDERS, A), (TopicPartition("orders", 1), A), (PAYMENTS, A)])
-        assert list(found) == [ORDERS]
-        assert carry_out.restore_first(store, ORDERS, found[ORDERS]) is KafkaError.NONE
-        assert store.get(ORDERS).topic_id == A
-    assert (log_dir.path / "orders-0" / "00000000000000000000.log").stat().st_size == 5
-
-
-def test_a_stray_whose_name_was_cut_is_known_by_its_id_and_partition(tmp_path: Path) -> None:
-    log_dir = LogDir(tmp_path / "data").identity()
-    topic = "x" * 240
-    cut = topic[: 255 - len(f"-7.{UNIQUE}-stray")]
-    log_dir.replica(f"{cut}-7.{UNIQUE}-stray", str(A))
-    whole = TopicPartition(topic, 7)
-    with opened(log_dir.path) as store:
-        found = carry_out.candidates(store, [(whole, A)])
-        assert carry_out.restore_first(store, whole, found[whole]) is KafkaError.NONE
-        assert store.get(whole).topic_id == A
-
-
-def test_what_cannot_come_back_lets_the_next_one_try(sim: Sim, caplog: pytest.LogCaptureFixture) -> None:
-    sim.put("orders-0", A)
-    store = started(sim)
-    store.stage([ORDERS], "TEST", "x")
-    store.create(ORDERS, A)
-    store.stage([ORDERS], "TEST", "x")
-    found = carry_out.candidates(store, [(ORDERS, A)])[ORDERS]
-    assert len(found) == 2
-    shutil.rmtree(
-        sim.paths[0] / found[0].location if found[0].log_dir == str(sim.paths[0]) else sim.paths[1] / found[0].location
-    )
-    assert carry_out.restore_first(store, ORDERS, found) is KafkaError.NONE
-    assert "is not brought back" in caplog.text
-    assert carry_out.restore_first(store, PAYMENTS, []) is None
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
@@ -100,27 +69,6 @@ def test_what_a_disk_keeps_back_now_is_answered_and_not_replaced(sim: Sim, numbe
     broker = sim.start(disk)
     assert answer(broker, request) == {"orders-0": 0}
     assert sim.data_of("orders-0") == b"precious"
-
-
-def test_nothing_is_looked_for_where_nothing_is_wanted(sim: Sim) -> None:
-    store = started(sim)
-    for log_dir in store.log_dirs:
-        log_dir.go_offline("it failed")
-    assert carry_out.candidates(store, []) == {}
-    assert carry_out.create(store, {}) == {}
-
-
-def test_a_disk_that_cannot_be_listed_brings_nothing_back(sim: Sim, monkeypatch: pytest.MonkeyPatch) -> None:
-    sim.put("orders-0", A)
-    store = started(sim)
-    store.stage([ORDERS], "TEST", "x")
-
-    def failing(*_: object) -> None:
-        raise OSError(errno.EIO, "no")
-
-    monkeypatch.setattr("logstore.staging.listing.find_staged", failing)
-    assert carry_out.candidates(store, [(ORDERS, A)]) is None
-    assert store.offline
 
 
 def without(sim: Sim, broker: Broker) -> bool:
@@ -211,33 +159,55 @@ def test_no_empty_replica_is_made_where_a_disk_fails_at_any_step_of_bringing_the
     assert 0 < after < 99 or (step, after) == ("write", 0)
 
 
-def test_a_stray_that_cannot_be_read_may_be_the_one_that_is_wanted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log_dir = LogDir(tmp_path / "data").identity()
-    log_dir.replica(f"orders-0.{UNIQUE}-stray", str(A))
-    with opened(log_dir.path) as store:
-        refuse_to_read(monkeypatch, partition_metadata.FILE_NAME, errno.EIO)
-        found = carry_out.candidates(store, [(ORDERS, A), (PAYMENTS, A)])
-        assert list(found) == [ORDERS]
-        assert carry_out.restore_first(store, ORDERS, found[ORDERS]) is KafkaError.KAFKA_STORAGE_ERROR
-        assert not (log_dir.path / "orders-0").exists()
+def wanted(place: int, at: TopicPartition, topic_id: TopicId) -> WantedReplica:
+    return WantedReplica(place, at, topic_id, leader_epoch=0, may_be_elsewhere=False)
 
 
 def test_each_replica_that_is_made_is_answered_for_itself(sim: Sim) -> None:
     sim.put("orders-0", A)
-    store = started(sim)
-    wanted = {ORDERS: A, PAYMENTS: B, TopicPartition("..", 0): C, TopicPartition("x" * 249, 2147483647): C}
-    found = carry_out.create(store, wanted)
-    assert found[ORDERS] == KafkaError.UNKNOWN_SERVER_ERROR
-    assert found[PAYMENTS] == KafkaError.NONE
+    store, outcome = started(sim), Outcome()
+    places = [(ORDERS, A), (PAYMENTS, B), (TopicPartition("..", 0), C), (TopicPartition("x" * 249, 2147483647), C)]
+    carry_out.create(store, [wanted(place, *each) for place, each in enumerate(places)], outcome)
+    assert outcome.answers[0] == KafkaError.UNKNOWN_SERVER_ERROR
+    assert set(outcome.answers) == {0, 2, 3}
+    assert [(each.kind, each.key) for each in outcome.effects] == [("created", ("payments", 3))]
     assert store.get(PAYMENTS).topic_id == B
 
 
 def test_an_id_is_written_once_and_never_over_another(sim: Sim) -> None:
     sim.put("orders-0", None)
     store = started(sim)
-    assert carry_out.write_topic_ids(store, {ORDERS: A})[ORDERS] is KafkaError.NONE
-    assert carry_out.write_topic_ids(store, {ORDERS: A})[ORDERS] is KafkaError.NONE
-    assert carry_out.write_topic_ids(store, {ORDERS: B})[ORDERS] is KafkaError.INCONSISTENT_TOPIC_ID
-    assert carry_out.write_topic_ids(store, {PAYMENTS: B})[PAYMENTS] is KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+
+    def answer_to(at: TopicPartition, topic_id: TopicId) -> tuple[dict[int, int], int]:
+        outcome = Outcome()
+        carry_out.write_topic_ids(store, [NamelessReplica(0, at, topic_id, leader_epoch=0)], outcome)
+        return outcome.answers, len(outcome.effects)
+
+    assert answer_to(ORDERS, A) == ({}, 1)
+    assert answer_to(ORDERS, A) == ({}, 1)
+    assert answer_to(ORDERS, B) == ({0: KafkaError.INCONSISTENT_TOPIC_ID}, 0)
+    assert answer_to(PAYMENTS, B) == ({0: KafkaError.UNKNOWN_TOPIC_OR_PARTITION}, 0)
+
+
+def test_a_staged_replica_that_is_gone_when_its_turn_comes_is_not_replaced_by_an_empty_one(sim: Sim) -> None:
+    sim.put("orders-0", A)
+    broker = sim.start()
+    answer(broker, leader_and_isr(FULL))
+    decision = decide(broker.store, leader_and_isr(FULL, topic("orders", A, 0)), 1, BrokerMemory())
+    assert isinstance(decision, Decision)
+    (staged,) = broker.store.staged()
+    shutil.rmtree(Path(staged.log_dir, staged.location))
+    outcome = carry_out.carry_out(broker.store, decision)
+    assert (outcome.answers, outcome.effects) == ({0: 56}, [])
+    assert without(sim, broker)
+
+
+def test_a_partition_whose_stale_replica_stays_is_answered_56_and_gets_no_second_replica(sim: Sim) -> None:
+    path = sim.put("orders-0", B)
+    broker = sim.start()
+    decision = decide(broker.store, leader_and_isr(FULL, topic("orders", A, 0)), 1, BrokerMemory())
+    assert isinstance(decision, Decision)
+    (path / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(C))  # it is not what was judged
+    outcome = carry_out.carry_out(broker.store, decision)
+    assert (outcome.answers, outcome.effects) == ({0: 56}, [])
+    assert [each for root in sim.paths for each in root.glob("orders-*")] == [path]

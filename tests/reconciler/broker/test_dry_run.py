@@ -10,12 +10,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from layout.ids import TopicId
-from layout.ours import StagedRecord
 from layout.topic import TopicPartition
 from logstore.namespaces import carry_out, plan_create
-from logstore.staging import Placement, Staged
-from logstore.store import Entry
-from reconciler.broker import Broker, Effect, EffectKind, KnownEpochs, StoreSnapshot, dry_run_request, effects
+from reconciler.broker import Broker, Effect, EffectKind, KnownEpochs, dry_run_request
 from reconciler.protocol import ControlRequest, StopPartition, StopReplicaRequest, StopTopic
 from tests.logstore.engine import contents
 from tests.reconciler.protocol.control_requests import (
@@ -100,9 +97,7 @@ def test_a_dry_run_predicts_the_answer_and_the_changes(
             before = [contents(path) for path in sim.paths]
             answered, predicted = dry_run_request(broker.store, request, 1)
             assert [contents(path) for path in sim.paths] == before
-            picture = StoreSnapshot.of(broker.store)
-            response = broker.handle(request)
-            done = effects(picture, StoreSnapshot.of(broker.store))
+            response, done = broker.handle_with_effects(request)
             assert response == answered
             assert without_inodes(done) == without_inodes(predicted)
             for kind in {each.kind for each in done}:
@@ -153,63 +148,3 @@ def test_a_real_brokers_disks_show_where_replicas_would_lie(tmp_path: Path) -> N
     assert [each.location for each in predicted] == [f"../disk1.deleting/{A}_0"]
     assert (answered.error, (sim.paths[0] / "orders-0").is_dir()) == (0, True)
     sim.stop()
-
-
-ID = TopicId(b"i" * 16)
-OTHER = TopicId(b"o" * 16)
-REPLICA = ("orders", 0)
-LIVE = Entry("/d1", "orders-0", str(ID), "ok", 7)
-
-
-def staged(topic_id: TopicId = ID, location: str = "deleting/x_0", inode: int = 7, *, stray: bool = False) -> Staged:
-    record = StagedRecord("orders", 0, topic_id, "orders-0", "STALE_ID", "why", 1000, 5000)
-    known = (None, "a broker left it") if stray else (record, None)
-    return Staged("/d1", Placement.INSIDE, "x_0", location, *known, topic_id, TopicPartition(*REPLICA), inode)
-
-
-def picture(live: dict[tuple[str, int], Entry], *also_staged: Staged) -> StoreSnapshot:
-    return StoreSnapshot(live, {(each.log_dir, each.location): each for each in also_staged})
-
-
-def kinds(found: list[Effect]) -> list[str]:
-    return [each.kind.value for each in found]
-
-
-def test_nothing_changed_is_no_effect() -> None:
-    same = picture({REPLICA: LIVE}, staged(OTHER))
-    assert effects(same, same) == []
-
-
-def test_what_was_staged_has_its_reason_its_place_and_its_due_time() -> None:
-    (found,) = effects(picture({REPLICA: LIVE}), picture({}, staged()))
-    assert found == Effect(EffectKind.STAGED, "orders", 0, str(ID), "/d1", "deleting/x_0", "STALE_ID", "why", 5000)
-    assert found.key == REPLICA
-
-
-def test_a_replica_without_an_id_is_staged_under_none() -> None:
-    bare = LIVE._replace(topic_id=None)
-    assert [each.topic_id for each in effects(picture({REPLICA: bare}), picture({}, staged(TopicId.ZERO)))] == [None]
-
-
-def test_a_replica_that_makes_room_for_its_successor_is_two_effects() -> None:
-    new = LIVE._replace(topic_id=str(OTHER), inode=0)
-    assert kinds(effects(picture({REPLICA: LIVE}), picture({REPLICA: new}, staged()))) == ["staged", "created"]
-
-
-def test_what_lay_staged_and_is_live_is_restored_also_when_it_was_a_stray() -> None:
-    for before in (staged(), staged(stray=True)):
-        assert kinds(effects(picture({}, before), picture({REPLICA: LIVE}))) == ["restored"]
-    # The same ID under another inode was made, and what lay there went elsewhere.
-    assert kinds(effects(picture({}, staged(inode=8)), picture({REPLICA: LIVE}))) == ["created"]
-
-
-def test_an_id_that_was_written_comes_with_the_id() -> None:
-    (found,) = effects(picture({REPLICA: LIVE._replace(topic_id=None)}), picture({REPLICA: LIVE}))
-    assert (found.kind, found.topic_id) == (EffectKind.TOPIC_ID_WRITTEN, str(ID))
-
-
-def test_effects_come_by_kind_and_then_by_name() -> None:
-    before = picture({("b", 1): LIVE._replace(topic_id=None), REPLICA: LIVE})
-    after = picture({("b", 1): LIVE, ("a", 2): LIVE, ("a", 10): LIVE}, staged())
-    found = [(each.kind.value, each.key) for each in effects(before, after)]
-    assert found == [("staged", REPLICA), ("created", ("a", 2)), ("created", ("a", 10)), ("topic_id_written", ("b", 1))]

@@ -85,11 +85,11 @@ def test_registered_log_dirs_are_listed_in_order() -> None:
     assert found == [Registered("c1", 2, "a"), Registered("c1", 2, "b")]
 
 
-def kept_by(node: int | None, *, runs: bool = False) -> DesiredState:
+def kept_by(node: int | None, *, runs: bool = False, decides: bool = False) -> DesiredState:
     builder = DesiredBuilder()
     builder.broker(1, 7, False, [])
     builder.broker(2, 7, False, [])
-    return builder.build(MetadataIdentity("kraft", "/m", "c1", keeper=node, keeper_runs=runs))
+    return builder.build(MetadataIdentity("kraft", "/m", "c1", keeper=node, keeper_runs=runs, keeper_decides=decides))
 
 
 def test_metadata_is_the_own_copy_of_a_judged_broker_that_does_not_run() -> None:
@@ -99,4 +99,5 @@ def test_metadata_is_the_own_copy_of_a_judged_broker_that_does_not_run() -> None
     assert not is_own_copy(kept_by(2), judged)
     assert not is_own_copy(kept_by(None), judged)
     assert not is_own_copy(kept_by(1), [BrokerKey("c2", 1)])
+    assert not is_own_copy(kept_by(1, decides=True), judged)  # the only voter: nothing was decided since
     assert not is_own_copy(kept_by(9), [BrokerKey("c1", 9)])  # not registered as a broker: a controller

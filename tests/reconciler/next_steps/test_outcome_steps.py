@@ -45,6 +45,15 @@ def test_a_full_disk_leads_to_the_same_plan_with_a_folder_for_records() -> None:
     assert other == "logstore apply /root/plan.json --spare-records /spare"
 
 
+def test_a_file_that_finds_no_room_in_its_log_dir_asks_for_room_there_and_for_no_other_folder() -> None:
+    for call in (CALL, CALL.with_fallback("/spare")):
+        full = replace(DONE, call=call, complete=False, no_room_in_log_dir=True)
+        purge, again = steps_after_apply(full)
+        assert (purge.text, again.text) == (call.purge().text, call.apply("/root/plan.json").text)
+        assert "make room there" in purge.why and "no room either" not in purge.why
+        assert texts(replace(full, staged=0)) == [None, call.apply("/root/plan.json").text]
+
+
 def test_what_was_skipped_is_planned_anew_by_the_same_metadata() -> None:
     assert texts(replace(DONE, complete=False)) == ["logstore plan /disks/1 /disks/2 --metadata /meta -o plan.json"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 
 import click
 import pytest
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from reconciler.next_steps import (
     BLANKS,
     KEPT_BY_CHOICE,
+    REFETCH,
+    REPAIRED,
     Call,
     Command,
     FoundVerdict,
@@ -21,6 +24,7 @@ from reconciler.next_steps import (
     Situation,
     Step,
     ToolCommand,
+    UncertainReplica,
     next_steps,
     step_of_undecided,
 )
@@ -56,6 +60,14 @@ found = st.builds(
 obstacles = st.builds(
     Obstacle, st.sampled_from(list(RULES)), st.just("what is wrong"), st.none() | paths, st.none() | names
 )
+uncertain = st.builds(
+    UncertainReplica,
+    paths,
+    names,
+    st.none() | st.sampled_from(["orders", "-odd"]),
+    st.just("no topic ID is certain"),
+    *[st.booleans()] * 5,
+)
 situations = st.builds(
     Situation,
     calls,
@@ -71,6 +83,10 @@ situations = st.builds(
     st.none() | st.just("2030-01-01 00:00:00 UTC"),
     st.integers(0, 2),
     st.sampled_from([(), (("/disks/1/kafka/a b-0", "/disks/2/kafka/a b-0"),)]),
+    st.booleans(),
+    st.lists(paths, max_size=2).map(tuple),
+    st.none() | st.integers(0, 2),
+    st.lists(uncertain, max_size=3).map(tuple),
 )
 
 
@@ -208,6 +224,13 @@ def test_nothing_is_said_beyond_a_disk_that_is_not_there_or_is_a_copy() -> None:
     assert words(Situation(CALL, stale, {"LOG_DIR_NOT_SEEN": "x"}))[:2] == ["doctor", "plan"]
 
 
+def test_a_disk_that_this_user_may_not_read_asks_for_another_user_and_for_no_mount() -> None:
+    found = {Verdict.ABSENT: FoundVerdict(1, D1, "."), Verdict.STALE_ID: FoundVerdict(1, D2, "orders-0")}
+    (step,) = next_steps(Situation(CALL, found, unreadable=(D1,)))
+    assert step.command == CALL.doctor()
+    assert step.why.startswith(f"this user may not read {D1}") and "broker's own user" in step.why
+
+
 def test_a_disk_in_the_place_of_a_registered_one_is_looked_at_and_not_asked_for_again() -> None:
     fleet = {"LOG_DIR_NOT_REGISTERED": "/disk/2", "LOG_DIR_NOT_SEEN": "x"}
     first, *rest = next_steps(Situation(CALL, {Verdict.STALE_ID: FoundVerdict(1)}, fleet))
@@ -258,11 +281,85 @@ def test_a_broker_that_writes_missing_topic_ids_by_itself_is_not_stopped_for_the
     assert all(CALL.repair() in [step.command for step in steps] for steps in (stands, kraft, more))
 
 
+def doubtful(name: str, *, adopt: bool = False, go: bool = False, waits: bool = False) -> UncertainReplica:
+    return UncertainReplica(D1, name, "orders", "no topic ID is certain", can_be_adopted=adopt, can_go=go, waits=waits)
+
+
+def test_what_repair_leaves_alone_is_not_repaired_again_but_fetched_anew_from_where_it_is_in_sync() -> None:
+    left = (doubtful("orders-0", adopt=True, go=True),)
+    known = Situation(CALL, {Verdict.DAMAGED: FoundVerdict()}, repairable=0, uncertain=left)
+    planned, applied, asked, started, purged = next_steps(known)
+    assert planned.command == CALL.plan(refetched=["orders"])
+    assert planned.why.endswith(f"read the plan: {D1}/orders-0, no topic ID is certain")
+    assert f"{REFETCH} orders" in str(planned.text)
+    assert (applied.command, asked.command) == (CALL.apply(), CALL.preflight())
+    assert "fetches it from the leaders" in started.why and purged.later
+    assert order(Situation(CALL, known.found, repairable=1, uncertain=left))[:3] == ["repair", "repair", "plan"]
+
+
+def test_what_a_repair_would_give_an_id_that_nothing_shows_to_be_its_own_is_staged_before_the_repair() -> None:
+    left = (UncertainReplica(D1, "orders-0", "orders", "nothing shows it", can_go=True, is_repaired=True),)
+    found = {Verdict.NO_ID: FoundVerdict()}
+    beside_zookeeper = Situation(CALL, found, repairable=1, uncertain=left, on_zookeeper=True)
+    assert "--refetch" not in str([step.text for step in next_steps(beside_zookeeper)])
+    alone, more = (Situation(CALL, found, repairable=number, uncertain=left) for number in (1, 2))
+    assert order(alone) == ["plan", "apply", "preflight", "start"]
+    assert order(more) == ["plan", "apply", "repair", "repair", "preflight", "start"]
+    assert next_steps(alone)[0].command == CALL.plan(refetched=["orders"])
+
+
+def test_what_may_be_the_only_copy_is_never_staged_and_the_sentence_says_what_is_at_stake() -> None:
+    left = (doubtful("orders-0", adopt=True),)
+    adopted, applied, *_ = next_steps(Situation(CALL, {Verdict.NO_ID: FoundVerdict()}, repairable=0, uncertain=left))
+    assert adopted.command == CALL.repair(adopted=["orders"])
+    assert "may be the only copy" in adopted.why and "Only if its data is the present topic's" in adopted.why
+    assert applied.command == CALL.apply_repair()
+
+
+@pytest.mark.parametrize("verdict", REPAIRED)
+def test_a_repair_that_would_do_nothing_is_not_printed(verdict: Verdict) -> None:
+    steps = next_steps(Situation(CALL, {verdict: FoundVerdict()}, repairable=0))
+    assert not any(isinstance(step.command, Command) and step.command.verb == "repair" for step in steps)
+
+
+def test_where_neither_can_be_done_the_replica_is_explained() -> None:
+    left = (doubtful("orders-0"),)
+    steps = next_steps(Situation(CALL, {Verdict.DAMAGED: FoundVerdict()}, repairable=0, uncertain=left))
+    assert steps[0].command == CALL.explain(f"{D1}/orders-0")
+    assert not any(isinstance(step.command, Command) and step.command.verb in ("repair", "plan") for step in steps)
+
+
+def test_a_damaged_replica_that_is_not_live_is_moved_out_of_the_log_dir() -> None:
+    name = f"orders-0.{'0' * 32}-future"
+    left = (UncertainReplica(D1, name, "orders", "the file is empty", is_live=False),)
+    steps = next_steps(Situation(CALL, {Verdict.DAMAGED: FoundVerdict()}, repairable=0, uncertain=left))
+    assert steps[0].text == f"mv -n {D1}/{name} {D1}.{name}"
+    assert order(Situation(CALL, {Verdict.DAMAGED: FoundVerdict()}, repairable=0, uncertain=left))[1] == "preflight"
+
+
+def test_what_is_certain_once_the_stale_are_staged_waits_for_that() -> None:
+    found = {Verdict.DAMAGED: FoundVerdict(), Verdict.STALE_ID: FoundVerdict()}
+    waiting = (doubtful("orders-0", adopt=True, go=True, waits=True),)
+    known = Situation(CALL, found, repairable=0, uncertain=waiting)
+    assert order(known)[:4] == ["plan", "apply", "repair", "repair"]
+    assert next_steps(known)[0].command == CALL.plan()
+    never = (doubtful("orders-0", adopt=True, go=True),)
+    assert order(Situation(CALL, found, repairable=0, uncertain=never)) == ["plan", "apply", "preflight", "start"]
+
+
+def test_a_start_that_makes_the_only_copy_anew_is_not_asked_for() -> None:
+    known = Situation(CALL, {Verdict.MISSING: FoundVerdict(3, sole=1)})
+    (step,) = next_steps(known)
+    assert step.command == CALL.audit(verdict="MISSING")
+    assert step.why.startswith("1 replica of 3 missing ones had the only copy in sync")
+    assert order(Situation(CALL, {Verdict.MISSING: FoundVerdict(3)})) == ["start"]
+
+
 def test_what_is_due_is_purged_and_what_waits_says_until_when() -> None:
     due = next_steps(Situation(CALL, {Verdict.STAGED_DUE: FoundVerdict()}, due=1))
     assert [step.text for step in due] == [f"logstore purge {D1} {D2} --spare-records /spare"]
     stands = {Verdict.STAGED_DUE: FoundVerdict(), Verdict.MISSING: FoundVerdict()}
-    assert order(Situation(CALL, stands, due=1)) == ["preflight", "start", "purge"]
+    assert order(Situation(CALL, stands, due=1)) == ["start", "purge"]
     assert order(Situation(CALL, stands, due=1, due_inside=1)) == ["purge", "preflight", "start"]
     runs = Situation(CALL, {Verdict.STAGED_DUE: FoundVerdict()}, in_use=(D1,), due=1, due_inside=1)
     assert order(runs) == ["purge"]
@@ -280,3 +377,15 @@ def test_what_else_stops_the_broker_has_its_own_command() -> None:
 
 def test_a_step_is_a_row_of_json() -> None:
     assert Step("start the broker").as_row() == {"command": None, "why": "start the broker", "later": False}
+
+
+def test_a_move_that_nobody_will_finish_is_moved_out_while_the_broker_stands_still() -> None:
+    copy = FoundVerdict(1, D1, "gone-3.0123456789abcdef0123456789abcdef-future", "gone", 3)
+    situation = Situation(CALL, {Verdict.FUTURE_ABANDONED: copy})
+    first, *others = next_steps(situation)
+    assert first.text == f"mv -n {D1}/{copy.name} {D1}.{copy.name}"
+    assert [step.text and step.text.split()[1] for step in others] == ["preflight", None]
+    assert next_steps(replace(situation, in_use=(D1,))) == ()
+    assert next_steps(replace(situation, found={Verdict.FUTURE_ABANDONED: replace(copy, wanted=1)})) == ()
+    steps = next_steps(replace(situation, trust=MetadataTrust.OLD))
+    assert not any(step.text and step.text.startswith("mv") for step in steps)

@@ -60,7 +60,8 @@ class RepairBroker:
         nodes: tuple[int, ...] = (1,),
         **more: Any,
     ) -> None:
-        """The metadata wants these partitions of a topic here."""
+        """The metadata wants these partitions of a topic here, in sync and led by the first."""
+        more = {"isr": nodes, "leader": next(iter(more.get("isr", nodes)), -1), **more}
         for partition in partitions:
             text = None if topic_id is None else str(topic_id)
             self.builder.partition(topic, text, partition, nodes, **more)

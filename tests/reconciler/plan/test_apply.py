@@ -16,6 +16,7 @@ from layout.scheme import Scheme
 from logstore import LogDirInUseError
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
+from logstore.repair import RepairStatus
 from logstore.scan import scan_all
 from logstore.staging import pipeline as staging
 from reconciler.cli import logstore
@@ -311,6 +312,9 @@ def test_a_run_that_was_cut_short_anywhere_is_finished_by_applying_again(tmp_pat
         again = broker.apply(plan)
         assert again.is_complete, (cut, again.results)
         assert sorted(broker.verdicts().values()) == ["MISSING", "STAGED", "STAGED"], cut
+        journals = [journal for _, journal in read_history(broker.paths).journals]
+        assert all(journal.finished_ms is not None for journal in journals), cut
+        assert not [line for journal in journals for line in journal.lines if line["status"] == UNDER_WAY], cut
         if whole:
             break
     assert cuts > 5 and whole
@@ -323,6 +327,25 @@ def test_a_journal_of_a_run_that_was_cut_short_has_no_end(messy: PlanBroker) -> 
     journals = [journal for _, journal in read_history(messy.paths).journals]
     assert [journal.finished_ms for journal in journals] == [None, None]
     assert {line["status"] for journal in journals for line in journal.lines} == {UNDER_WAY}
+
+
+def test_applying_again_ends_the_journal_of_a_run_that_was_cut_short_when_all_was_done(messy: PlanBroker) -> None:
+    plan = messy.plan(PlanChoice(Policy.kip516(), topics=("gone",)))
+    assert messy.apply(plan).is_complete
+    done = read_history(messy.paths).journals
+    for path, journal in done:
+        begun = replace(journal, finished_ms=None, lines=tuple({**line, "status": UNDER_WAY} for line in journal.lines))
+        with LogDir.open(path) as log_dir:
+            assert write_journal(log_dir, begun) is None
+    messy.clock.advance(HOUR_MS)
+    again = messy.apply(plan)
+    assert {each.status for each in again.results} == {RepairStatus.ALREADY}
+    assert again.journals == [], "the run itself changed nothing"
+    ended = read_history(messy.paths).journals
+    assert [(path, journal.started_ms, journal.finished_ms) for path, journal in ended] == [
+        (path, NOW_MS, NOW_MS + HOUR_MS) for path in messy.paths
+    ]
+    assert {line["status"] for _, journal in ended for line in journal.lines} == {"already"}
 
 
 def test_a_disk_that_fails_fails_its_own_actions_alone(messy: PlanBroker) -> None:

@@ -6,9 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.plan import INTERNAL_TOPICS, Gate, GatesShutError, PlanChoice, Policy, is_internal_topic
+from reconciler.desired import BrokerKey
+from reconciler.plan import (
+    INTERNAL_TOPICS,
+    Gate,
+    GatesShutError,
+    PlanChoice,
+    Policy,
+    is_internal_topic,
+    led_elsewhere,
+)
 from reconciler.plan.gate_inputs import EarlierRuns
-from tests.reconciler.plan.plan_broker import CLICKS, CLUSTER, GONE, OLD, ORDERS, PlanBroker
+from reconciler.verdicts import CLOCK_SKEW_MS
+from tests.reconciler.plan.plan_broker import CLICKS, CLUSTER, GONE, HOUR_MS, OLD, ORDERS, PlanBroker, written_at
 
 LOOSE = Policy(Policy.cautious().oldest_ms, 0.3, 1.0, None)
 """Every gate but those of share and count, which small brokers would shut."""
@@ -115,3 +125,38 @@ def test_share_and_count_are_of_each_broker_by_itself(broker: PlanBroker) -> Non
     broker.replica("gone-0", GONE)
     assert shut(broker, Policy(None, None, 0.2, 1)) == []
     assert shut(broker, Policy(None, None, 0.19, 0)) == [Gate.SHARE, Gate.COUNT]
+
+
+@pytest.mark.parametrize(
+    ("before_ms", "gates"),
+    [(CLOCK_SKEW_MS, []), (CLOCK_SKEW_MS - 500, [Gate.NEWER]), (0, [Gate.NEWER]), (-500, [Gate.NEWER])],
+)
+def test_a_replica_that_changed_so_shortly_before_the_metadata_that_clocks_do_not_tell_shuts_a_gate(
+    broker: PlanBroker, before_ms: int, gates: list[Gate]
+) -> None:
+    as_of_ms = broker.clock.now_ms() - HOUR_MS
+    written_at(broker.replica("orders-0", OLD), as_of_ms - before_ms)
+    broker.wanted("orders", ORDERS, 0, nodes=(2, 3))
+    assert shut(broker, states=[broker.state(timestamp_ms=as_of_ms)]) == gates
+
+
+def test_the_refusal_of_what_changed_just_before_the_metadata_says_by_how_much_clocks_may_differ(
+    broker: PlanBroker,
+) -> None:
+    as_of_ms = broker.clock.now_ms() - HOUR_MS
+    written_at(broker.replica("orders-0", OLD), as_of_ms - 1000)
+    broker.wanted("orders", ORDERS, 0, nodes=(2, 3))
+    with pytest.raises(GatesShutError) as shut_gates:
+        broker.plan(PlanChoice(LOOSE), states=[broker.state(timestamp_ms=as_of_ms)])
+    (refusal,) = shut_gates.value.refusals
+    assert "(made 2023-11-14 21:13:19 UTC, less than 2 s before, by which clocks may differ)" in refusal.reason
+
+
+def test_a_replica_is_led_elsewhere_by_a_live_broker_in_sync_and_by_no_other(broker: PlanBroker) -> None:
+    own, other = BrokerKey(CLUSTER, 1), BrokerKey(CLUSTER, 2)
+    broker.wanted("orders", ORDERS, 0, isr=(2,))
+    broker.wanted("orders", ORDERS, 1, isr=(2,), leader=-1)
+    broker.wanted("orders", ORDERS, 2)
+    asked = [(key, "orders", partition) for key in (own, other) for partition in range(3)]
+    assert led_elsewhere({CLUSTER: broker.state()}, asked) == {(own, "orders", 0), (other, "orders", 2)}
+    assert led_elsewhere({}, asked) == frozenset()

@@ -10,8 +10,9 @@ from layout.ours import STAGED_RECORD
 from logstore.log_dir import LogDir
 from logstore.staging import stage
 from reconciler.plan import Gate, PlanChoice, Policy
-from reconciler.plan.gate_inputs import EarlierRuns, Sighting
-from reconciler.plan.proposal import GatesShutError, PlanDraft, count_sightings
+from reconciler.plan.gate_inputs import EarlierRuns, Sighting, count_sightings
+from reconciler.plan.gates import GatesShutError
+from reconciler.plan.proposal import PlanDraft
 from reconciler.verdicts import Verdict
 from tests.logstore.engine import candidate
 from tests.reconciler.plan.plan_broker import CLICKS, GONE, HOUR_MS, NOW_MS, OLD, ORDERS, UNUSED, PlanBroker, lines
@@ -79,6 +80,31 @@ def test_no_id_is_written_where_others_of_the_topic_hold_another(broker: PlanBro
     assert lines(plan) == [("stage", "orders-1")]
     (left,) = plan.left_alone
     assert (left.name, str(OLD) in left.reason) == ("orders-0", True)
+
+
+def test_no_id_is_written_over_data_of_a_leader_epoch_that_the_metadata_has_not_reached(broker: PlanBroker) -> None:
+    broker.wanted("orders", ORDERS, 0, leader_epoch=3)
+    (broker.replica("orders-0", None) / "leader-epoch-checkpoint").write_text("0\n1\n4 0\n")
+    plan = broker.plan()
+    assert plan.actions == ()
+    (left,) = plan.left_alone
+    assert "last leader epoch is 4 and the metadata's is 3" in left.reason
+
+
+def test_a_replica_without_a_certain_id_is_staged_where_another_broker_leads_it_in_sync(broker: PlanBroker) -> None:
+    broker.in_order()
+    broker.wanted("orders", ORDERS, 0, 1, isr=[2])
+    broker.wanted("orders", ORDERS, 2, isr=[2], leader=-1)
+    for partition in range(3):
+        path = broker.replica(f"orders-{partition}", None)
+        if partition:
+            (path / "partition.metadata").write_bytes(b"")
+    (broker.replica("gone-0", None) / "partition.metadata").write_bytes(b"")
+    plan = broker.plan(PlanChoice(Policy.kip516(), refetched=frozenset({"orders", "gone"})))
+    assert lines(plan) == [("stage", "gone-0"), ("stage", "orders-0"), ("stage", "orders-1")]
+    (left,) = plan.left_alone
+    assert (left.name, "no other live broker leads it in sync" in left.reason) == ("orders-2", True)
+    assert lines(broker.plan(PlanChoice(Policy.kip516()))) == [("write_topic_id", "orders-0")]
 
 
 def test_a_stray_that_is_wanted_comes_back(broker: PlanBroker) -> None:
@@ -252,7 +278,7 @@ def test_a_log_dir_that_cannot_be_trusted_shuts_a_gate_and_gets_no_action(messy:
 
 
 def draft(broker: PlanBroker, *, strays: bool = False) -> PlanDraft:
-    made = PlanDraft(broker.view(), strays, NOW_MS)
+    made = PlanDraft(broker.view(), PlanChoice(strays=strays), NOW_MS)
     made.fill()
     return made
 
@@ -330,8 +356,19 @@ def test_a_stray_without_a_topic_id_gets_a_due_time_where_the_live_replica_is_in
     assert broker.plan(PlanChoice(Policy.kip516(), strays=True, strays_without_id=True)).actions == ()
 
 
-def test_a_stray_without_a_topic_id_stays_where_no_live_replica_is_in_sync(broker: PlanBroker) -> None:
+def test_a_stray_without_a_topic_id_gets_a_due_time_where_another_live_broker_leads_in_sync(broker: PlanBroker) -> None:
+    """The ISR loses a stopped broker, but its replica is fetched from the leader."""
     broker.wanted("orders", ORDERS, 0, isr=(2,))
+    broker.replica("orders-0", ORDERS)
+    stray = broker.stray("orders-0", None)
+    (left,) = broker.plan(PlanChoice(Policy.kip516(), strays=True)).left_alone
+    assert "orders-0 is live in its place, and another live broker leads it in sync" in left.reason
+    plan = broker.plan(PlanChoice(Policy.kip516(), strays=True, strays_without_id=True))
+    assert lines(plan) == [("stage_stray", stray.name)]
+
+
+def test_a_stray_without_a_topic_id_stays_where_nobody_is_in_sync_for_certain(broker: PlanBroker) -> None:
+    broker.wanted("orders", ORDERS, 0, isr=(2,), leader=-1)
     broker.replica("orders-0", ORDERS)
     broker.stray("orders-0", None)
     plan = broker.plan(PlanChoice(Policy.kip516(), strays=True, strays_without_id=True))

@@ -225,9 +225,10 @@ def test_before_3_0_a_re_created_topic_is_refused_only_where_the_broker_is_to_le
     # FACTS §4.2 b
     path = kraft_log_dir(tmp_path / "1", {"orders-0": OTHER})
     (path / "meta.properties").write_bytes(b"version=0\nbroker.id=1\ncluster.id=" + CLUSTER.encode())
-    for release, joins in (("2.8", True), ("3.0", False)):
+    for release, joins, effect in (("2.8", True, Effect.OLD_RECORDS), ("3.0", False, Effect.NOT_SERVED)):
         (found,) = of_rule(ask(path, release, "zookeeper", wanted(0)), "inconsistent_topic_id")
         assert ("counts as in sync" in found.problem, "103" in found.problem) == (joins, True)
+        assert found.effect is effect
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.protocol.kip516 import LEADER_AND_ISR, LEADER_AND_ISR_RESPONSE, STOP_REPLICA, STOP_REPLICA_RESPONSE
-from reconciler.protocol.tables import Message, Struct
+from reconciler.protocol.schema import Array, Message, Struct
 
 DRAWN = {
     "LeaderAndIsr Request (Version: 5)": LEADER_AND_ISR,
@@ -29,8 +29,8 @@ def our_names(table: Struct) -> list[str]:
     names = []
     for field in table.fields:
         names.append(field.name + "*" * (field.tag is not None))
-        if isinstance(field.kind, Struct):
-            names += our_names(field.kind)
+        if isinstance(field.kind, Array) and isinstance(field.kind.item, Struct):
+            names += our_names(field.kind.item)
     return names
 
 

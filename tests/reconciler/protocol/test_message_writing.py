@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from layout.ids import TopicId
 from reconciler.protocol import UnsupportedVersionError, encode_message
 from reconciler.protocol.reading import read_string, read_varint
-from reconciler.protocol.tables import INTS, Field, Struct
+from reconciler.protocol.schema import INTS, Field, Struct
 from reconciler.protocol.writing import tree_of, write_string, write_struct, write_varint
 from tests.reconciler.protocol.control_requests import FULL, A, leader_and_isr, state, topic
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from layout.ids import TopicId
 from reconciler.errors import RefusedError
 from reconciler.sources.zookeeper import decode_topic
-from reconciler.topic_ids import TopicState, new_ids
+from reconciler.topic_ids import TopicIdState, new_ids
 from reconciler.topic_ids.migrate import find_topics, with_topic_id
 
 ID = TopicId.parse("cxBT72dK4si8Ied1iP4wBA")
@@ -79,7 +79,7 @@ def test_a_node_that_cannot_be_read_whole_is_never_written(case: str) -> None:
     with pytest.raises(RefusedError, match="nothing is written over that"):
         with_topic_id(UNSURE[case], ID)
     (found,) = find_topics({"orders": UNSURE[case]})
-    assert (found.state, found.topic_id, found.reason != "") == (TopicState.LEFT_ALONE, None, True)
+    assert (found.state, found.topic_id, found.reason != "") == (TopicIdState.LEFT_ALONE, None, True)
 
 
 @pytest.mark.parametrize("key", ["topic_id", "id"])
@@ -87,7 +87,7 @@ def test_a_topic_that_has_an_id_under_either_key_keeps_it(key: str) -> None:
     data = node(version=3, partitions={"0": [1]}, **{key: OTHER})
     with pytest.raises(RefusedError, match=OTHER):
         with_topic_id(data, ID)
-    assert [(each.state, each.topic_id) for each in find_topics({"orders": data})] == [(TopicState.HAS_ID, OTHER)]
+    assert [(each.state, each.topic_id) for each in find_topics({"orders": data})] == [(TopicIdState.HAS_ID, OTHER)]
 
 
 @pytest.mark.parametrize("reserved", [TopicId.ZERO, TopicId.METADATA])
@@ -100,10 +100,10 @@ def test_topics_in_namespaces_are_found_by_their_full_name_and_namespaces_are_no
     good = node(version=1, partitions={"0": [1]})
     below = {"org": b"", "org/apache": b"", "org/apache/orders": good, "orders": good, "org/empty": b""}
     found = {each.topic: (each.path, each.state) for each in find_topics(below)}
-    assert found["org:apache:orders"] == ("org/apache/orders", TopicState.WITHOUT_ID)
-    assert found["orders"] == ("orders", TopicState.WITHOUT_ID)
+    assert found["org:apache:orders"] == ("org/apache/orders", TopicIdState.WITHOUT_ID)
+    assert found["orders"] == ("orders", TopicIdState.WITHOUT_ID)
     assert not {"org", "org:apache"} & found.keys()
-    assert found["org:empty"][1] is TopicState.LEFT_ALONE
+    assert found["org:empty"][1] is TopicIdState.LEFT_ALONE
 
 
 def test_a_topic_that_is_being_deleted_or_has_an_impossible_name_is_left_alone() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from layout.ids import TopicId
 from reconciler.errors import MetadataError, RefusedError, UsageError
-from reconciler.topic_ids import ClusterSeen, TopicFound, TopicState, assign_topic_id, connect, read_cluster
+from reconciler.topic_ids import ClusterSeen, TopicFound, TopicIdState, assign_topic_id, connect, read_cluster
 
 exceptions = pytest.importorskip("kazoo.exceptions", reason="kazoo is not installed")
 
@@ -90,8 +90,8 @@ def test_topics_are_found_in_every_namespace_with_the_version_of_their_node() ->
     seen = read_cluster(tree, "zk")
     assert isinstance(seen, ClusterSeen)
     assert seen.topics == (
-        TopicFound("orders", "orders", TopicState.WITHOUT_ID, None),
-        TopicFound("org:orders", "org/orders", TopicState.WITHOUT_ID, None),
+        TopicFound("orders", "orders", TopicIdState.WITHOUT_ID, None),
+        TopicFound("org:orders", "org/orders", TopicIdState.WITHOUT_ID, None),
     )
     assert (seen.nodes["orders"][1], seen.epoch_version, seen.controller, seen.cluster_id) == (1, 0, None, None)
 
@@ -100,7 +100,7 @@ def test_topics_that_are_being_deleted_are_left_alone_by_their_full_name() -> No
     tree = Tree(_admin_x=b"")
     tree.put("/admin/delete_topics/org/orders", b"")
     states = {each.topic: each.state for each in read_cluster(tree, "zk").topics}
-    assert states == {"orders": TopicState.WITHOUT_ID, "org:orders": TopicState.LEFT_ALONE}
+    assert states == {"orders": TopicIdState.WITHOUT_ID, "org:orders": TopicIdState.LEFT_ALONE}
 
 
 # KIP516-11

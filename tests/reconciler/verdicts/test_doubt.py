@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.verdicts import DOUBTS, LATEST, Doubt, Times, doubt_of
+from reconciler.verdicts import CLOCK_SKEW_MS, DOUBTS, LATEST, Doubt, Times, doubt_of
 
+NOW_MS = 1_700_000_000_000
 CHANGED, SCANNED = Doubt.CHANGED_SINCE_METADATA, Doubt.SCANNED_BEFORE_METADATA
 
 
 @pytest.mark.parametrize(
     ("open_to", "times", "doubt"),
     [
-        (CHANGED, Times(modified_ms=11, as_of_ms=10, scanned_ms=20), CHANGED),
-        (CHANGED, Times(modified_ms=10, as_of_ms=10, scanned_ms=20), None),
+        (CHANGED, Times(modified_ms=NOW_MS + 1, as_of_ms=NOW_MS, scanned_ms=20), CHANGED),
+        (CHANGED, Times(modified_ms=NOW_MS, as_of_ms=NOW_MS, scanned_ms=20), CHANGED),
+        (CHANGED, Times(modified_ms=NOW_MS - CLOCK_SKEW_MS + 1, as_of_ms=NOW_MS, scanned_ms=20), CHANGED),
+        (CHANGED, Times(modified_ms=NOW_MS - CLOCK_SKEW_MS, as_of_ms=NOW_MS, scanned_ms=20), None),
         (CHANGED, Times(modified_ms=-1, as_of_ms=10, scanned_ms=20), None),
         (CHANGED, Times(modified_ms=11, as_of_ms=-1, scanned_ms=20), None),
         (SCANNED, Times(as_of_ms=21, scanned_ms=20), SCANNED),

@@ -6,7 +6,7 @@ from typing import Any
 
 from logstore.rows import ROW_SCHEMA
 from reconciler.desired import BrokerKey, Completeness, DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.verdicts import Doubt, JoinedRow, Judged, Row, Verdict, broker_of, compare, fill_evidence
+from reconciler.verdicts import CLOCK_SKEW_MS, Doubt, JoinedRow, Judged, Row, Verdict, broker_of, compare, fill_evidence
 
 A, B = "a" * 21 + "A", "b" * 21 + "A"
 
@@ -132,7 +132,7 @@ def doubts(states: dict[str, DesiredState], *rows: dict[str, Any]) -> list[Doubt
 
 
 def test_what_was_written_to_after_the_metadata_is_condemned_in_doubt() -> None:
-    states = {"c1": state(("t", B, [1]), timestamp_ms=100)}
+    states = {"c1": state(("t", B, [1]), timestamp_ms=100 + CLOCK_SKEW_MS)}
     newer, older = live("t", A, modified_ms=101), live("u", A, modified_ms=100)
     assert doubts(states, row(), newer, older) == [Doubt.CHANGED_SINCE_METADATA, None]
 

@@ -36,7 +36,8 @@ def test_without_java_the_embedded_engine_finds_what_was_planted(
     assert f"{to_act} findings; {len(truth.findings) - to_act} more" in printed
     assert "spark: left out, because no Java was found" in printed
     assert "lost+found" in printed
-    assert printed.count("  " + demo_fleet.LOGSTORE) == 3
+    assert printed.count("  " + demo_fleet.LOGSTORE) == 4
+    assert printed.split("Try next:")[1].split()[1] == "doctor"
     for name in (demo_fleet.FINDINGS, demo_fleet.SUMMARY, demo_fleet.REPORT):
         assert (folder / "embedded" / name).exists()
 

@@ -1,4 +1,4 @@
-"""A disk that forgets what was not synced, held against the model that the engine's own crash tests go by."""
+"""A disk that forgets what was not synced: what it draws, and restores in place, is what the crash tests try."""
 
 from __future__ import annotations
 

@@ -423,3 +423,22 @@ def test_a_disk_that_cannot_be_listed_below_a_folder_ends_with_4(
     result = run(verb, given, *metadata)
     assert result.exit_code == 4
     assert f"{closed} cannot be read: Permission denied; nothing is known of what lies there" in result.stderr
+
+
+def test_without_sizes_an_audit_says_that_it_knows_of_no_doubt(cluster, run: Run) -> None:
+    asked = ("audit", *cluster.log_dirs, "--metadata", cluster.metadata)
+    note = "it is not known of 1 finding when the files were last written to, and so not whether they are newer than"
+    assert note in run(*asked, "--no-sizes").stderr
+    assert note in "".join(json.loads(run(*asked, "--no-sizes", "--format", "json").stdout)["notes"])
+    assert "last written to" not in run(*asked).stderr
+
+
+@pytest.mark.parametrize("verb", ["audit", "plan", "preflight"])
+def test_the_metadata_of_a_stopped_node_that_is_the_only_voter_is_all_there_is(cluster, run: Run, verb: str) -> None:
+    own = save(cluster, cluster.folder / "own", timestamp_ms=AS_OF_MS, keeper=1, keeper_decides=True)
+    result = run(verb, cluster.log_dirs[0], "--metadata", own)
+    assert result.stderr.splitlines()[0] == (
+        "logstore: the metadata is node 1's own: it is the only voter of its cluster, so nothing was decided since it "
+        "stopped"
+    )
+    assert "OWN_METADATA" not in result.output and "--metadata SOURCE" not in result.output

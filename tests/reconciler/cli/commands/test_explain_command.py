@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
 from reconciler.cli.commands.explain import SCHEMA_VERSION
+from reconciler.sources import parquet
+from reconciler.verdicts import Doubt
+from reconciler.verdicts.advice import DOUBT_CLAUSE
 from tests.reconciler.cli.conftest import ORDERS, make_log_dir
 
 Run = Callable[..., Result]
@@ -84,3 +88,26 @@ def test_a_replica_that_is_live_twice_is_no_ok_where_its_other_log_dir_is_named(
     assert f"next: logstore repair {first} {second} --metadata {cluster.metadata} -o repair.json" in result.stdout
     same = run("explain", first / "orders-0", "--log-dir", first, "--metadata", cluster.metadata)
     assert (same.exit_code, "DUPLICATE" in same.stdout) == (0, False)
+    assert "as far as this log dir alone tells; that the same replica lies in another log dir" in same.stdout
+    assert "There is nothing to do" not in same.stdout
+
+
+def test_a_verdict_on_what_is_newer_than_the_metadata_is_in_doubt_here_too(cluster, run: Run) -> None:
+    stale = cluster.log_dir(2) / "orders-1"
+    calm = run("explain", stale, "--metadata", cluster.metadata)
+    assert DOUBT_CLAUSE[Doubt.CHANGED_SINCE_METADATA] not in " ".join(calm.stdout.split())
+    (stale / "00000000000000000000.log").touch()
+    doubted = run("explain", stale, "--metadata", cluster.metadata)
+    assert DOUBT_CLAUSE[Doubt.CHANGED_SINCE_METADATA] in " ".join(doubted.stdout.split())
+
+
+def test_where_no_time_is_known_explain_says_that_a_doubt_is_not_known(cluster, tmp_path: Path, run: Run) -> None:
+    stale = cluster.log_dir(2) / "orders-1"
+    state = parquet.load(cluster.metadata)
+    timeless = replace(state, identity=replace(state.identity, timestamp_ms=None))
+    (tmp_path / "timeless").mkdir()
+    parquet.save_state(timeless, str(tmp_path / "timeless"))
+    result = run("explain", stale, "--metadata", tmp_path / "timeless")
+    said = " ".join(result.stdout.split())
+    assert "whether it is newer than the metadata is not known, because " in said
+    assert "does not say as of when it speaks" in said

@@ -34,6 +34,12 @@ def test_a_broker_that_would_lose_nothing_gives_exit_code_0(cluster, run: Run) -
     assert quiet.stdout == "Nothing was found that a broker would stumble over.\n"
 
 
+def test_a_replica_in_the_place_of_its_log_dir_is_a_usage_error(cluster, run: Run) -> None:
+    result = run("preflight", cluster.log_dir(1) / "orders-0", "--metadata", cluster.metadata)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"orders-0 is a replica of log dir {cluster.log_dir(1)}: give the log dir" in result.stderr
+
+
 def test_a_stray_gives_exit_code_1_with_the_next_command(cluster, run: Run) -> None:
     result = run("preflight", cluster.log_dir(2), "--metadata", cluster.metadata)
     assert result.exit_code == 1
@@ -66,7 +72,9 @@ def test_what_keeps_it_from_starting_gives_exit_code_1_as_well(cluster, run: Run
     (cluster.log_dir(1) / "lost+found").mkdir()
     result = run("preflight", cluster.log_dir(1), "--metadata", "none")
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[1].startswith(f"startup_aborts  {cluster.log_dir(1)}/lost+found")
+    heading, _, first = result.stdout.splitlines()[:3]
+    assert heading == f"WHERE: … is {cluster.log_dir(1).parent}"
+    assert first.startswith(f"startup_aborts  …/{cluster.log_dir(1).name}/lost+found ")
     assert "would not start here, for 1 reason" in result.stderr
 
 
@@ -183,3 +191,19 @@ def test_names_that_are_not_utf8_stand_as_escapes_in_every_format(cluster, run: 
         result = run("preflight", cluster.log_dir(1), "--metadata", cluster.metadata, "--format", form)
         assert (result.exit_code, result.exception.__class__) == (1, SystemExit), form
         assert "\\xe9-7" in result.stdout and "\\xe9-x" in result.stdout
+
+
+def test_a_release_that_no_longer_has_the_mode_of_the_log_dirs_is_answered_for_the_other_one_and_that_is_said(
+    cluster, run: Run
+) -> None:
+    log_dir = cluster.log_dir(1)
+    asked = ("preflight", log_dir, "--metadata", cluster.metadata, "--kafka")
+    remark = (
+        "meta.properties is of version 0, as a broker with ZooKeeper writes it, and Kafka 4.0.0 has no ZooKeeper mode"
+    )
+    assert "the answer is for a broker in" not in run(*asked, "4.0").stderr
+    identity = MetaProperties(0, CLUSTER, 1)
+    (log_dir / meta_properties.FILE_NAME).write_bytes(meta_properties.encode(identity, "today"))
+    said = run(*asked, "4.0").stderr
+    assert remark in said and "the answer is for a broker in KRaft mode. Name the broker's own release" in said
+    assert "the answer is for a broker in" not in run(*asked, "3.9").stderr

@@ -18,9 +18,10 @@ import pytest
 from click.testing import Result
 
 from layout.ids import TopicId
+from layout.scheme import PURGE_NOTE_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore.fs import Directory, Disk
-from logstore.log_dir import FileHolder, LogDir, StagingBeside, UnseenProcess
+from logstore.log_dir import FileHolder, LogDir, StagingBeside, StagingLock, UnseenProcess, find_lock_holder
 from logstore.log_dir.lock import Lock
 from logstore.purge import LogDirPurge
 from logstore.staging import (
@@ -142,11 +143,7 @@ def test_beside_a_running_broker_what_lies_outside_its_log_dir_goes(run: Run, cl
 
 
 def test_what_lies_in_the_log_dir_waits_for_the_broker_and_is_counted(run: Run, log_dir: str) -> None:
-    name = f"orders-7.{'0' * 32}-stray"
-    (Path(log_dir) / name).mkdir()
-    with LogDir.open(log_dir) as opened:
-        (stray,) = [each for each in list_staged(opened) if each.name == name]
-        adopt_stray(opened, stray, ("STRAY", "nobody wants it"), LONG_AGO_MS, 0)
+    name = due_stray(log_dir)
     with running_broker(log_dir):
         planned, done = run("purge", log_dir, "--dry-run"), run("purge", log_dir)
     for result in (planned, done):
@@ -236,18 +233,71 @@ def test_an_interrupt_cancels_and_waits_for_the_end() -> None:
 
 
 def test_interrupted_it_says_so_and_leaves_the_rest_to_the_next(cluster, log_dir: str) -> None:
-    # At one byte in a second the end is more than an hour away.
-    command = [sys.executable, "-m", "reconciler.cli", "purge", log_dir, "--rate", "1"]
-    marker = Path(log_dir, ".logstore_unclean")
-    with subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        while not marker.exists() and child.poll() is None:
-            time.sleep(0.01)
+    with slow_purge(log_dir) as child:
         child.terminate()
         _, said = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 130
     assert "the next purge goes on" in said
     assert "Traceback" not in said
-    assert not marker.exists()
+    assert not Path(log_dir, UNCLEAN_FILE).exists()
+
+
+def test_a_broker_can_be_started_as_soon_as_what_lies_in_its_log_dir_itself_is_gone(run: Run, log_dir: str) -> None:
+    """However long the purge of what lies beside the log dir takes, it does not hold Kafka's lock."""
+    name = due_stray(log_dir)
+    with slow_purge(log_dir) as child:
+        assert not (Path(log_dir) / name).exists(), "what lies in the log dir goes first"
+        assert not Path(log_dir, UNCLEAN_FILE).exists()
+        with running_broker(log_dir):
+            assert child.poll() is None, "the purge goes on"
+            other = run("purge", log_dir)
+            assert (other.exit_code, f"{log_dir}.deleting is in use by process {child.pid} " in other.stderr) == (
+                3,
+                True,
+            )
+            child.terminate()
+            child.communicate(timeout=PATIENCE_S)
+    assert below(log_dir) >= {f"{ORDERS}_0", f"{ORDERS}_1"}
+    assert run("purge", log_dir).exit_code == 0
+    assert below(log_dir) == {f"{ORDERS}_1"}
+
+
+def test_where_the_staging_root_cannot_be_locked_the_log_dir_stays_locked_until_the_purge_is_over(
+    run: Run, log_dir: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on some network file systems: nobody else may work there meanwhile."""
+    monkeypatch.setattr(StagingLock, "take", lambda *_, **__: None)
+    opened: list[bool] = []
+
+    def looked(*_: object, **__: object) -> str | None:
+        opened.append(find_lock_holder(log_dir) is not None)
+        return None
+
+    monkeypatch.setattr("logstore.purge.run.begin_purge", lambda *given: (looked(), begin_purge(*given))[1])
+    assert run("purge", log_dir).exit_code == 0
+    assert (below(log_dir), opened) == ({f"{ORDERS}_1"}, [True])
+
+
+def due_stray(log_dir: str) -> str:
+    """Put a stray that is due into the log dir itself; its name."""
+    name = f"orders-7.{'0' * 32}-stray"
+    (Path(log_dir) / name).mkdir()
+    with LogDir.open(log_dir) as opened:
+        (stray,) = [each for each in list_staged(opened) if each.name == name]
+        adopt_stray(opened, stray, ("STRAY", "nobody wants it"), LONG_AGO_MS, 0)
+    return name
+
+
+@contextmanager
+def slow_purge(log_dir: str) -> Iterator[subprocess.Popen[str]]:
+    """A purge that is at work on what lies beside a log dir: at one byte in a second its end is an hour away."""
+    command = [sys.executable, "-m", "reconciler.cli", "purge", log_dir, "--rate", "1"]
+    note = Path(f"{log_dir}.deleting", PURGE_NOTE_FILE)
+    with subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        while not note.exists() and child.poll() is None:
+            time.sleep(0.01)
+        yield child
+        child.kill()
 
 
 def test_space_that_others_took_meanwhile_is_not_reported_as_a_negative_number() -> None:

@@ -104,7 +104,8 @@ def test_a_full_request_stages_creates_and_writes_ids_and_says_where_until_when_
     assert names(sim) == {"live": [*sorted(kept()), "orders-0", "orders-1", "orders-2"], "staged": [f"{C}_0", f"{A}_0"]}
     (line,) = [line for line in result.stdout.splitlines() if "gone-0" in line]
     undo = f"logstore restore {' '.join(map(str, sim.paths))} --topic gone --partition 0 --topic-id={C}"
-    assert all(word in line for word in ("UNKNOWN_TOPIC", f"{sim.paths[1]}/deleting/{C}_0", " UTC ", undo))
+    assert result.stdout.startswith(f"WHERE: … is {sim.paths[1].parent}\n")
+    assert all(word in line for word in ("UNKNOWN_TOPIC", f" …/{sim.paths[1].name}/deleting/{C}_0", " UTC ", undo))
     assert "13 partitions answered: 13 with 0" in result.stderr
     assert "done: 2 staged, 2 created, 1 topic id written" in result.stderr
     assert "may be purged from" in result.stderr
@@ -516,7 +517,7 @@ def test_an_interrupt_says_that_the_same_command_does_the_rest(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(broker, "handle_leader_and_isr", interrupted)
+        patched.setattr(broker, "carry_out", interrupted)
         result = send(wanted())
     assert (result.exit_code, "the same command again does the rest" in result.stderr) == (130, True)
     assert send(wanted()).exit_code == 0

@@ -64,7 +64,7 @@ def test_a_reader_who_leaves_does_not_end_the_work(log_dir: str) -> None:
     """The pipe has no reader from the beginning, so the first line already finds it closed."""
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", "reconciler.cli", "restore", log_dir, "--all"]
+    command = [sys.executable, "-m", "reconciler.cli", "restore", log_dir, "--all", "--without-twin"]
     try:
         done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
     finally:
@@ -152,11 +152,16 @@ def test_the_worse_copy_of_a_duplicate_stays_where_the_better_one_is_in_no_given
     run("repair", *disks, "--metadata", cluster.metadata, "-o", plan)
     assert run("repair", "--apply", plan).exit_code == 0
     (held,) = [disk for disk in disks if not live(disk)]
+    (better,) = {*disks} - {held}
+    both = run("restore", *disks, "--topic", "orders", *dry)
+    assert (both.exit_code, "would be live twice" in both.stdout) == (3, True)
+    alone = run("restore", held, "--topic", "orders", *dry)
+    assert (alone.exit_code, f"orders-0 is live in {better}/orders-0, which was not given" in alone.stdout) == (3, True)
+    (tmp_path / "far").mkdir()
+    os.rename(better, tmp_path / "far" / "away")
     alone = run("restore", held, "--topic", "orders", *dry)
     assert (alone.exit_code, "give every log dir of the broker" in alone.stdout) == (3, True)
     assert live(held) == set()
-    both = run("restore", *disks, "--topic", "orders", *dry)
-    assert (both.exit_code, "would be live twice" in both.stdout) == (3, True)
     assert run("restore", held, "--topic", "orders", "--without-twin", *dry).exit_code == 0
 
 

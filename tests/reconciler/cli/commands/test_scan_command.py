@@ -53,7 +53,7 @@ def test_workers_look_before_arrow_is_imported(cluster, form: str) -> None:
 import os, sys
 from logstore.scan import walk
 from reconciler import cli
-walk._UNIT = 1
+walk.DIRECTORIES_PER_UNIT = 1
 fork = os.fork
 def counted_fork():
     print("pyarrow" in sys.modules, file=sys.stderr)
@@ -150,13 +150,13 @@ def test_output_into_a_log_dir_is_refused(cluster, run: Run) -> None:
     assert not (cluster.log_dir(1) / "out.json").exists()
 
 
-@pytest.mark.parametrize("name", ['=HYPERLINK("http:⁄⁄x","y")-0', "+SUM(1)-0", "-2+3-0", "@x-0", "\t=1-0"])
+@pytest.mark.parametrize("name", ['=HYPERLINK("http:⁄⁄x","y")-0', "+SUM(1)-0", "-2+3-0", "@x-0", "\t=1-0", "＝1-0"])
 def test_no_cell_of_csv_is_a_formula_to_a_spreadsheet(cluster, run: Run, name: str) -> None:
     (cluster.log_dir(1) / name).mkdir()
     rows = list(csv.DictReader(io.StringIO(run("scan", cluster.log_dirs[0], "--format", "csv").stdout)))
     names = [row["name"] for row in rows]
     assert (r"\t=1-0" if name.startswith("\t") else f"'{name}") in names and "orders-0" in names
-    assert not [cell for row in rows for cell in row.values() if cell[:1] in ("=", "+", "-", "@", "\t", "\r")]
+    assert not [cell for row in rows for cell in row.values() if cell[:1] in ("=", "+", "-", "@", "＝", "\t", "\r")]
     (line,) = (json.loads(line) for line in run("scan", cluster.log_dirs[0], "--format", "ndjson").stdout.splitlines()
                if json.loads(line)["name"] == name)  # fmt: skip
     assert line["name"] == name, "a program that reads JSON gets the name as it is"

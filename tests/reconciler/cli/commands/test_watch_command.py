@@ -28,7 +28,7 @@ REPOSITORY = Path(__file__).resolve().parents[4]
 OLD_ORDERS = TopicId(bytes(range(100, 116)))
 FIELDS = [
     "schema_version", "time_ms", "log_dir", "name", "cluster_id", "broker", "topic", "partition", "disk_topic_id",
-    "metadata_topic_id", "before", "after", "bytes", "evidence",
+    "metadata_topic_id", "before", "after", "bytes", "disk_bytes", "evidence",
 ]  # fmt: skip
 
 
@@ -90,6 +90,8 @@ def test_all_that_is_not_ok_now_can_be_reported_once(cluster, run: Run) -> None:
     assert list(line) == FIELDS
     assert (line["name"], line["broker"], line["before"], line["after"]) == ("orders-1", 2, "", "STALE_ID")
     assert (line["log_dir"], line["bytes"], line["schema_version"]) == (cluster.log_dirs[1], 1043, 1)
+    allocated = [512 * file.stat().st_blocks for file in Path(line["log_dir"], line["name"]).iterdir()]
+    assert line["disk_bytes"] == sum(allocated), "as du has it, and the tables of other commands"
     assert "watching 2 log dirs with 4 entries" in result.stderr
 
 

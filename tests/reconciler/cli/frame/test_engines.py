@@ -52,6 +52,18 @@ def test_without_a_limit_of_the_address_space_arrow_keeps_its_threads() -> None:
     assert (pa.cpu_count(), pa.io_thread_count()) == before
 
 
+@pytest.mark.parametrize(("says", "raised"), [("Query interrupted", KeyboardInterrupt), ("other", RuntimeError)])
+def test_an_interrupt_in_the_middle_of_a_query_is_an_interrupt_and_no_bug(
+    cluster, monkeypatch: pytest.MonkeyPatch, says: str, raised: type[BaseException]
+) -> None:
+    def judge(*_: object) -> None:
+        raise RuntimeError(says)
+
+    monkeypatch.setattr(embedded, "judge", judge)
+    with pytest.raises(raised):
+        run_embedded(job(cluster, sort_inputs(cluster.log_dirs)), jobs=1, memory_limit=None)
+
+
 def test_an_engine_that_gives_up_is_reported_in_a_sentence(cluster) -> None:
     with pytest.raises(PartlyFailedError, match="the audit was not finished: "):
         run_embedded(job(cluster, sort_inputs(cluster.log_dirs), previous="/nowhere"), jobs=1, memory_limit=None)

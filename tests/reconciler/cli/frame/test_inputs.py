@@ -14,7 +14,14 @@ from layout.ids import TopicId
 from logstore import InventoryError
 from logstore.rows import InventoryForm, inventory
 from logstore.scan import scan
-from reconciler.cli.frame import NO_METADATA, choose_metadata, report_unreadable, say_problems, sort_inputs
+from reconciler.cli.frame import (
+    NO_METADATA,
+    choose_metadata,
+    refuse_part_of_log_dir,
+    report_unreadable,
+    say_problems,
+    sort_inputs,
+)
 from reconciler.errors import MetadataError, RefusedError, UsageError
 from reconciler.sources import load
 from tools.writers import kraft_writer
@@ -106,6 +113,9 @@ def test_a_replica_is_no_log_dir_and_leads_to_the_one_that_holds_it(cluster) -> 
     os.mkdir(f"{log_dir}/odd")
     with pytest.raises(UsageError, match=f"odd lies in log dir {log_dir}"):
         sort_inputs([f"{log_dir}/odd", cluster.log_dirs[1]])
+    refuse_part_of_log_dir(log_dir)
+    with pytest.raises(UsageError, match="is a replica of"):
+        refuse_part_of_log_dir(f"{log_dir}/orders-0")
 
 
 def test_a_disk_that_cannot_be_listed_is_reported_and_stays_among_the_log_dirs(

@@ -110,6 +110,10 @@ def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
         (["scan", "--csv", "/x"], "--format csv"),
         (["purge", "--dryrun", "/x"], "--dry-run"),
         (["namespace", "create", "--fromat", "json"], "--format"),
+        (["plan", "--staging", "in_place", "/x"], "in-place"),
+        (["preflight", "--mode", "kraf", "/x"], "kraft"),
+        (["audit", "--accept", "own_metdata", "/x"], "own-metadata"),
+        (["audit", "--verdict", "RENAMMED", "/x"], "renamed"),
     ],
 )
 def test_what_was_mistyped_names_the_nearest(run: Run, typed: list[str], meant: str) -> None:
@@ -123,6 +127,12 @@ def test_what_is_near_nothing_names_nothing(run: Run, typed: list[str]) -> None:
     result = run(*typed)
     assert (result.exit_code, "Did you mean" in result.stderr) == (2, False)
     assert "No such" in result.stderr
+
+
+def test_a_value_that_is_near_nothing_lists_them_all(run: Run) -> None:
+    result = run("scan", "--format", "zzz", "/x")
+    assert (result.exit_code, "Did you mean" in result.stderr) == (2, False)
+    assert "'zzz' is not one of 'table', 'json'" in result.stderr
 
 
 def test_a_group_within_suggests_too(run: Run) -> None:

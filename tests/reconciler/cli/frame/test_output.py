@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -126,12 +127,37 @@ def test_plain_text_is_aligned_and_ends_without_blanks() -> None:
     ]
 
 
-def test_a_very_long_cell_is_whole_and_shifts_only_its_own_line() -> None:
+def plain(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
     out = io.BytesIO()
-    PlainPage(out).table((Column("A"), Column("B")), [("x" * 300, "1"), ("y", "2")], {})
-    first, second = out.getvalue().decode().splitlines()[1:]
-    assert first == "x" * 300 + "  1"
-    assert len(second) < 100
+    PlainPage(out).table(columns, rows, {})
+    return out.getvalue().decode().splitlines()
+
+
+def test_a_folder_that_all_paths_share_is_written_once() -> None:
+    columns = (Column("WHERE", path=True), Column("WHY"))
+    rows = [("/disks/fleet/1/kafka/a-0", "old"), ("late-0", "gone"), ("/disks/fleet/2/kafka/b-0", "new")]
+    assert plain(columns, rows) == [
+        "WHERE: … is /disks/fleet",
+        "WHERE          WHY",
+        "…/1/kafka/a-0  old",
+        "late-0         gone",
+        "…/2/kafka/b-0  new",
+    ]
+    in_one = [("/disks/fleet/1/kafka", "whole"), ("/disks/fleet/1/kafka/a-0", "old")]
+    assert plain(columns, in_one)[0] == "WHERE: … is /disks/fleet/1"
+    assert plain(columns, in_one)[2] == "…/kafka      whole"
+
+
+@pytest.mark.parametrize(
+    "paths", [["/disks/fleet/1/kafka/a-0"], ["/disks/1/a-0", "/mnt/1/a-0"], ["/d/1", "/d/2"], ["a-0", "b-0"]]
+)
+def test_a_path_is_whole_where_nothing_worth_writing_once_is_shared(paths: list[str]) -> None:
+    assert plain((Column("WHERE", path=True),), [[path] for path in paths]) == ["WHERE", *paths]
+
+
+def test_a_very_long_cell_is_whole_and_shifts_only_its_own_line() -> None:
+    lines = plain((Column("A"), Column("B")), [("x" * 300, "1"), ("yy", "2")])
+    assert lines == ["A   B", f"{'x' * 300}  1", "yy  2"]
 
 
 def test_a_terminal_folds_what_is_too_wide_and_loses_nothing() -> None:

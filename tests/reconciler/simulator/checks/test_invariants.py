@@ -14,6 +14,7 @@ from logstore import KafkaError
 from logstore.purge import PurgeRules
 from logstore.store import LogStore
 from reconciler.broker import PartitionKey, leader_and_isr
+from reconciler.broker.decision import StaleReplica
 from reconciler.broker.judgement import Judgement
 from reconciler.protocol import RequestType
 from reconciler.simulator.checks import BrokenInvariantError, Invariants
@@ -47,12 +48,13 @@ def test_a_full_request_that_stages_the_only_replica_in_sync_is_reported(
     cluster.produce("orders", 2)
 
     def all_is_stale(
-        handling: leader_and_isr._LeaderAndIsrHandling, judged: Judgement
-    ) -> dict[PartitionKey, tuple[str, str]]:
-        is_full = handling.request.type is RequestType.FULL
-        return dict.fromkeys(handling.store.entries(), ("STALE_ID", "broken on purpose")) if is_full else {}
+        deciding: leader_and_isr._LeaderAndIsrDecision, judged: Judgement
+    ) -> dict[PartitionKey, StaleReplica]:
+        is_full = deciding.request.type is RequestType.FULL
+        entries = deciding.entries if is_full else {}
+        return {key: StaleReplica(entry, "STALE_ID", "broken on purpose") for key, entry in entries.items()}
 
-    monkeypatch.setattr(leader_and_isr._LeaderAndIsrHandling, "_find_stale", all_is_stale)
+    monkeypatch.setattr(leader_and_isr._LeaderAndIsrDecision, "_find_stale", all_is_stale)
     with pytest.raises(BrokenInvariantError) as broken:
         cluster.stop_broker(1)
         cluster.start_broker(1)

@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.sources.kraft import Batch, BrokenBatchError, WireError, batches, read_batches
+from reconciler.protocol import MalformedMessageError
+from reconciler.sources.kraft import Batch, BrokenBatchError, batches, read_batches
 from reconciler.sources.kraft.batches import find_batch
 from tools.writers import kraft_encoding, kraft_writer
 
@@ -142,7 +143,7 @@ def test_a_gzip_batch_unpacks() -> None:
 @pytest.mark.parametrize(("codec", "name"), [(2, "snappy"), (3, "lz4"), (4, "zstd"), (5, "codec 5")])
 def test_another_codec_is_named(codec: int, name: str) -> None:
     packed = kraft_encoding.batch([(None, b"x")], base_offset=0, epoch=1, timestamp_ms=0, attributes=codec)
-    with pytest.raises(WireError, match=name):
+    with pytest.raises(MalformedMessageError, match=name):
         _read(packed)[0].records()
 
 
@@ -151,7 +152,7 @@ def test_a_gzip_batch_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.Mo
     bomb = kraft_encoding.batch(
         [(None, bytes(20_000))], base_offset=0, epoch=1, timestamp_ms=0, attributes=1, compress=gzip.compress
     )
-    with pytest.raises(WireError, match="over 10000 bytes"):
+    with pytest.raises(MalformedMessageError, match="over 10000 bytes"):
         _read(bomb)[0].records()
 
 
@@ -165,7 +166,7 @@ def test_a_gzip_batch_that_is_not_one_is_refused(compress: object) -> None:
         attributes=1,
         compress=compress,  # type: ignore[arg-type]
     )
-    with pytest.raises(WireError, match="gzip"):
+    with pytest.raises(MalformedMessageError, match="gzip"):
         _read(packed)[0].records()
 
 
@@ -185,21 +186,21 @@ def test_a_gzip_batch_that_is_not_one_is_refused(compress: object) -> None:
 )
 def test_records_that_do_not_fill_their_batch_are_refused(at: int, new: bytes, said: str) -> None:
     (batch,) = _read(_resealed(_changed(ONE, at, new)))
-    with pytest.raises(WireError, match=said):
+    with pytest.raises(MalformedMessageError, match=said):
         batch.records()
 
 
 def test_a_batch_cannot_claim_more_records_than_its_bytes_hold() -> None:
     many = _resealed(_changed(_changed(ONE, 57, struct.pack(">i", 2**31 - 1)), 23, struct.pack(">i", 2**31 - 2)))
     (batch,) = _read(many)
-    with pytest.raises(WireError, match="claims 2147483647 records"):
+    with pytest.raises(MalformedMessageError, match="claims 2147483647 records"):
         batch.records()
 
 
 def test_bytes_after_the_last_record_are_refused() -> None:
     longer = _changed(ONE, 8, struct.pack(">i", len(ONE) - 12 + 2)) + b"\0\0"
     (batch,) = _read(_resealed(longer))
-    with pytest.raises(WireError, match="2 bytes after the last record"):
+    with pytest.raises(MalformedMessageError, match="2 bytes after the last record"):
         batch.records()
 
 
@@ -266,7 +267,7 @@ def test_a_gzip_batch_unpacks_to_no_more_than_its_own_size_explains() -> None:
         [(None, bytes(2 << 20))], base_offset=0, epoch=1, timestamp_ms=0, attributes=1, compress=gzip.compress
     )
     assert len(bomb) < 10_000
-    with pytest.raises(WireError, match="over 1048576 bytes"):
+    with pytest.raises(MalformedMessageError, match="over 1048576 bytes"):
         _read(bomb)[0].records()
 
 
@@ -291,5 +292,5 @@ def test_any_bytes_are_batches_or_broken(noise: bytes, at: int) -> None:
         try:
             for batch in _read(data):
                 assert len(batch.records()) == batch.count
-        except WireError:
+        except MalformedMessageError:
             continue

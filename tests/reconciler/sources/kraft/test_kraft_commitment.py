@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from layout import quorum_state
+from layout import meta_properties, quorum_state
 from layout.ids import TopicId
+from layout.meta_properties import MetaProperties
 from layout.quorum_state import QuorumState
 from layout.segment_name import metadata_snapshot_name
 from reconciler.desired import MetadataIdentity
@@ -190,3 +191,17 @@ def test_a_snapshot_by_itself_lacks_what_came_after_it(tmp_path: Path) -> None:
     (snapshot,) = metadata.folder.glob("*.checkpoint")
     (sentence,) = kraft.load(str(snapshot)).identity.ends_early
     assert "was read by itself" in sentence
+
+
+@pytest.mark.parametrize(("voters", "decides"), [((1,), True), ((1, 2, 3), False), ((2,), False), ((), False)])
+def test_a_node_decides_alone_where_it_is_the_only_voter(
+    tmp_path: Path, voters: tuple[int, ...], decides: bool
+) -> None:
+    metadata = Metadata(tmp_path)
+    metadata.lead(*voters)
+    assert metadata.identity().keeper_decides is False, "nothing says whose disk this is"
+    identity = meta_properties.encode(MetaProperties(1, "a cluster", 1), "today")
+    (tmp_path / meta_properties.FILE_NAME).write_bytes(identity)
+    assert metadata.identity().keeper_decides is decides
+    metadata.lead(1, 2, epoch=3)
+    assert metadata.identity().keeper_decides is False, "the newest voters count"

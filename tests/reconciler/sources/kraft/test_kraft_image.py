@@ -8,7 +8,7 @@ import pytest
 
 from layout.ids import DirectoryId, TopicId
 from reconciler.errors import MetadataError
-from reconciler.sources.kraft import WireError
+from reconciler.protocol import MalformedMessageError
 from reconciler.sources.kraft.image import BrokerRegistration, MetadataImage, PartitionRegistration, ReplayError
 from tools.writers import (
     feature_level_record,
@@ -251,7 +251,7 @@ def test_a_record_that_cannot_change_the_answer_is_not_looked_into() -> None:
     "cut", [lambda value: value[:-1], lambda value: value + b"\0", lambda value: b"\0" + value[1:]]
 )
 def test_a_value_that_cannot_be_decoded_is_an_error(cut: Callable[[bytes], bytes]) -> None:
-    with pytest.raises(WireError):
+    with pytest.raises(MalformedMessageError):
         _play(cut(topic_record("orders", ORDERS)))
     with pytest.raises(MetadataError):
         _play(begin_transaction(), cut(topic_record("orders", ORDERS)), end_transaction())

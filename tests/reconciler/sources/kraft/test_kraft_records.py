@@ -9,17 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layout.ids import TopicId
-from reconciler.sources.kraft import (
-    METADATA_RECORDS,
-    Array,
-    Field,
-    FieldType,
-    RecordDecoder,
-    Struct,
-    Type,
-    WireError,
-    read_frame,
-)
+from reconciler.protocol import METADATA_RECORDS, Array, Field, Kind, MalformedMessageError, Struct
+from reconciler.sources.kraft import RecordDecoder, read_frame
 from reconciler.sources.kraft.records import Frame, read_control_type
 from tools.writers import kraft_encoding
 
@@ -76,7 +67,7 @@ def test_numbers_of_a_frame_may_take_more_than_one_byte() -> None:
     ],
 )
 def test_a_value_that_is_no_record_says_why(value: str, said: str) -> None:
-    with pytest.raises(WireError, match=said):
+    with pytest.raises(MalformedMessageError, match=said):
         _decode(bytes.fromhex(value))
 
 
@@ -95,43 +86,43 @@ def test_a_control_key_has_a_version_and_a_type() -> None:
     assert read_control_type(bytes.fromhex("00000003")) == 3
     assert read_control_type(bytes.fromhex("0001000600")) == 6
     for key in ("", "000000", "ffff0003"):
-        with pytest.raises(WireError, match="control record"):
+        with pytest.raises(MalformedMessageError, match="control record"):
             read_control_type(bytes.fromhex(key))
 
 
-def _values(kind: FieldType) -> st.SearchStrategy[Any]:
+def _values(kind: Kind) -> st.SearchStrategy[Any]:
     """Values of a type in the form that a decoder gives."""
     if isinstance(kind, Struct):
         return st.fixed_dictionaries({field.name: _field_values(field) for field in kind.fields})
     if isinstance(kind, Array):
         return st.lists(_values(kind.item), max_size=3).map(tuple)
-    bits = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
+    bits = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
     if kind in bits:
         return st.integers(-(2 ** (bits[kind] - 1)), 2 ** (bits[kind] - 1) - 1)
     return {
-        Type.UINT16: st.integers(0, 65535),
-        Type.FLOAT64: st.floats(allow_nan=False),
-        Type.BOOL: st.booleans(),
-        Type.UUID: st.binary(min_size=16, max_size=16),
-        Type.STRING: st.text(max_size=200),
-        Type.BYTES: st.binary(max_size=200),
+        "uint16": st.integers(0, 65535),
+        "float64": st.floats(allow_nan=False),
+        "bool": st.booleans(),
+        "uuid": st.binary(min_size=16, max_size=16),
+        "string": st.text(max_size=200),
+        "bytes": st.binary(max_size=200),
     }[kind]
 
 
 def _field_values(field: Field) -> st.SearchStrategy[Any]:
-    return st.none() | _values(field.type) if field.nullable else _values(field.type)
+    return st.none() | _values(field.kind) if field.nullable else _values(field.kind)
 
 
 @given(st.data())
 def test_every_record_of_every_version_comes_back(data: st.DataObject) -> None:
-    message = data.draw(st.sampled_from(sorted(METADATA_RECORDS.values(), key=lambda message: message.number)))
-    version = data.draw(st.integers(0, message.highest))
+    message = data.draw(st.sampled_from(sorted(METADATA_RECORDS.values(), key=lambda message: message.key)))
+    version = data.draw(st.integers(0, message.versions[-1]))
     fields = {
-        field.name: data.draw(_field_values(field)) if field.since <= version else field.absent
-        for field in message.fields
+        field.name: data.draw(_field_values(field)) if field.first <= version else field.default
+        for field in message.body.fields
     }
     value = kraft_encoding.record(message.name, version, **fields)
-    assert read_frame(value)[:2] == (message.number, version)
+    assert read_frame(value)[:2] == (message.key, version)
     assert _decode(value) == fields
 
 
@@ -140,6 +131,6 @@ def test_any_bytes_decode_or_say_that_they_do_not(body: bytes, number: int, vers
     value = bytes((1, number, version)) + body
     try:
         fields = _decode(value)
-    except WireError:
+    except MalformedMessageError:
         return
-    assert set(fields) == {field.name for field in METADATA_RECORDS[number].fields}
+    assert set(fields) == {field.name for field in METADATA_RECORDS[number].body.fields}

@@ -63,7 +63,8 @@ def test_a_dry_run_shows_every_step_in_any_format_and_takes_none(paths: list[Pat
     command = ("namespace", "rename", "orders", "purchases", *paths, "--dry-run")
     table = run(*command)
     assert table.exit_code == 0
-    assert f"{paths[1]}  rename orders-1 to purchases-1" in table.stdout
+    assert f"LOG DIR: … is {paths[1].parent}\n" in table.stdout
+    assert f"…/{paths[1].name}  rename orders-1 to purchases-1" in table.stdout
     assert "this would take 6 steps in 2 log dirs; nothing was changed" in table.stderr
     document = json.loads(run(*command, "--format", "json").stdout)
     assert (document["schema_version"], document["operation"], document["dry_run"]) == (1, "rename-topic", True)
