@@ -45,6 +45,9 @@ REPAIR_BACKUP_PREFIX, REPAIR_BACKUP_SUFFIX = ".logstore_repair.", ".json"
 RUN_JOURNAL_PREFIX, RUN_JOURNAL_SUFFIX = ".logstore_run.", ".ndjson"
 """Around the time and the plan of a run: the journal of who did what, when and why. Kept for ever."""
 
+LEDGER_FILE = ".logstore_ledger"
+"""Says of each directory that is staged beside it what it was, and when it may go; a broker ignores plain files."""
+
 PURGE_NOTE_FILE = ".logstore_purging"
 """Names the staged directories that a purge may have begun to empty; there from its first removal to its clean end."""
 

@@ -1,0 +1,312 @@
+"""The ledger of a staging folder as a file: its space, its recovery, its compaction, and what it refuses."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from layout.errors import DamagedFileError
+from layout.ours import LedgerEvent, StagedRecord, encode_header, encode_mark, encode_staged
+from layout.scheme import LEDGER_FILE
+from logstore import UnreadableFileError
+from logstore.fs import TEMPORARY, Directory, Disk
+from logstore.staging import ledger as engine
+from logstore.staging.ledger import RESERVED_BYTES, LedgerFile, read_ledger
+from tests.logstore.engine import ORDERS_ID, DiskThat, open_descriptors
+
+STAGED, RESTORED, PURGING, PURGED = LedgerEvent
+NAMES = [f"{ORDERS_ID}_{number}" for number in range(2000)]
+
+
+def record(number: int) -> StagedRecord:
+    return StagedRecord("orders", number, ORDERS_ID, f"orders-{number}", "STALE_ID", "", 1000, 2000)
+
+
+def records(*numbers: int) -> dict[str, StagedRecord]:
+    return {NAMES[number]: record(number) for number in numbers}
+
+
+@dataclass
+class Case:
+    """A folder, and the ledger in it."""
+
+    path: Path
+    folder: Directory
+
+    @property
+    def file(self) -> Path:
+        return self.path / LEDGER_FILE
+
+    def open(self, disk: Disk | None = None) -> LedgerFile:
+        return LedgerFile.open(disk or Disk(), self.folder)
+
+    def events(self) -> dict[str, LedgerEvent]:
+        found = read_ledger(self.folder)
+        assert found is not None
+        assert not found.damaged
+        return {name: entry.event for name, entry in found.entries.items()}
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Iterator[Case]:
+    before = open_descriptors()
+    with Directory.open(str(tmp_path)) as folder:
+        yield Case(tmp_path, folder)
+    assert open_descriptors() == before
+
+
+class Full(Disk):
+    """Has no space for anything that is larger than the files are."""
+
+    def __init__(self, most: int = 0) -> None:
+        self.most = most
+
+    def create(self, parent: int, name: str) -> int:
+        if not self.most:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().create(parent, name)
+
+    def write(self, descriptor: int, data: bytes) -> None:
+        end = os.lseek(descriptor, 0, os.SEEK_CUR) + len(data)
+        if end > max(self.most, os.fstat(descriptor).st_size):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        super().write(descriptor, data)
+
+
+def test_a_folder_without_a_ledger_has_none_and_looking_makes_none(case: Case) -> None:
+    assert read_ledger(case.folder) is None
+    assert not case.file.exists()
+
+
+def test_a_new_ledger_has_space_for_later_lines(case: Case) -> None:
+    case.open().close()
+    assert case.events() == {}
+    assert case.file.stat().st_size >= RESERVED_BYTES
+    assert case.file.stat().st_blocks * 512 >= RESERVED_BYTES, "a hole is no space"
+
+
+def test_what_is_appended_is_read_by_the_next_who_opens_it(case: Case) -> None:
+    with case.open() as file:
+        file.stage(records(0, 1, 2, 3))
+        file.note(PURGING, NAMES[1:3], durable=True)
+        file.note(PURGED, NAMES[1:2], durable=False)
+        file.note(RESTORED, NAMES[3:4], durable=False)
+        here = {name: entry.event for name, entry in file.ledger.entries.items()}
+    assert case.events() == here == dict(zip(NAMES, (STAGED, PURGED, PURGING, RESTORED), strict=False))
+    with case.open() as file:
+        assert file.recovered == 0
+        assert file.ledger.entries[NAMES[2]].record == record(2)
+        file.stage(records(4))
+    assert case.events() == {**here, NAMES[4]: STAGED}
+
+
+def test_a_name_is_used_once(case: Case) -> None:
+    with case.open() as file:
+        file.stage(records(0))
+        file.note(RESTORED, NAMES[:1], durable=True)
+        before = case.file.read_bytes()
+        with pytest.raises(ValueError, match=f"'{NAMES[0]}' was used before"):
+            file.stage(records(0, 1))
+    assert case.file.read_bytes() == before
+
+
+def test_a_record_that_nobody_would_believe_is_not_written(case: Case) -> None:
+    with case.open() as file:
+        before = case.file.read_bytes()
+        with pytest.raises(DamagedFileError, match="due_ms"):
+            file.stage({NAMES[0]: StagedRecord("orders", 0, ORDERS_ID, "orders-0", "STALE_ID", "", 2, 1)})
+    assert case.file.read_bytes() == before
+
+
+def test_it_grows_before_its_space_is_used_up(case: Case) -> None:
+    with case.open() as file:
+        file.stage(records(*range(1500)))
+    assert case.file.stat().st_size >= len(case.file.read_bytes().rstrip(b"\0")) + RESERVED_BYTES // 2
+    assert len(case.events()) == 1500
+
+
+def test_on_a_full_disk_it_takes_some_hundred_replicas_and_then_only_what_a_purge_needs(case: Case) -> None:
+    case.open().close()
+    size = case.file.stat().st_size
+    staged: list[str] = []
+    with case.open(Full()) as file:
+        with pytest.raises(OSError, match="No space left"):
+            for number in range(2000):
+                file.stage(records(number))
+                staged.append(NAMES[number])
+        assert len(staged) > 500
+        before = case.events()
+        file.note(PURGING, staged[:30], durable=True)
+    assert list(before) == staged
+    assert case.events() == {**before, **dict.fromkeys(staged[:30], PURGING)}
+    assert case.file.stat().st_size == size
+
+
+def test_where_there_is_little_space_a_new_ledger_has_room_for_a_purge(case: Case) -> None:
+    with case.open(Full(engine.PURGE_BYTES)) as file:
+        with pytest.raises(OSError, match="No space left"):
+            file.stage(records(0))
+        file.note(PURGING, NAMES[:1], durable=True)
+    assert case.file.stat().st_size == engine.PURGE_BYTES
+    assert case.events() == {NAMES[0]: PURGING}
+
+
+def test_where_there_is_no_space_for_a_new_one_none_is_left(case: Case) -> None:
+    with pytest.raises(OSError, match="No space left"):
+        case.open(Full())
+    assert list(case.path.iterdir()) == []
+
+
+@pytest.mark.parametrize("cut", [1, 9, 40, 100])
+def test_what_a_crash_tore_is_overwritten_and_later_lines_are_sound(case: Case, cut: int) -> None:
+    with case.open() as file:
+        file.stage(records(0))
+    data = case.file.read_bytes()
+    end = len(data.rstrip(b"\0"))
+    torn = (encode_mark(end) + encode_staged(NAMES[1], record(1)))[: len(encode_mark(end)) + cut]
+    case.file.write_bytes(data[:end] + torn + data[end + len(torn) :])
+    assert read_ledger(case.folder) is not None
+    assert case.file.read_bytes()[end : end + len(torn)] == torn, "looking changes nothing"
+    with case.open() as file:
+        assert file.recovered == cut
+        file.stage(records(2))
+        file.stage(records(3))
+    assert case.events() == dict.fromkeys([NAMES[0], NAMES[2], NAMES[3]], STAGED)
+    assert case.file.stat().st_size == len(data)
+
+
+def test_lines_after_a_gap_that_a_crash_left_are_kept(case: Case) -> None:
+    with case.open() as file:
+        file.stage(records(0))
+    data = bytearray(case.file.read_bytes())
+    end = len(bytes(data).rstrip(b"\0"))
+    lost, kept = encode_staged(NAMES[1], record(1)), encode_staged(NAMES[2], record(2))
+    new = encode_mark(end) + bytes(len(lost) - 1) + b"\n" + kept
+    data[end : end + len(new)] = new
+    case.file.write_bytes(data)
+    with case.open() as file:
+        assert file.recovered == len(lost) - 1
+        file.stage(records(3))
+    assert set(case.events()) == {NAMES[0], NAMES[2], NAMES[3]}
+
+
+def test_after_a_sync_that_failed_the_same_is_written_again(case: Case) -> None:
+    class Forgetful(Disk):
+        """Its first sync of the ledger fails, and what was written since the one before is lost, as in a page cache."""
+
+        fails = False
+
+        def sync(self, descriptor: int) -> None:
+            if self.fails:
+                self.fails = False
+                case.file.write_bytes(durable)
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            super().sync(descriptor)
+
+    disk = Forgetful()
+    with case.open(disk) as file:
+        file.stage(records(0))
+        durable = case.file.read_bytes()
+        disk.fails = True
+        with pytest.raises(OSError, match="Input/output error"):
+            file.stage(records(1))
+        file.stage(records(2))
+    assert case.events() == dict.fromkeys([NAMES[0], NAMES[1], NAMES[2]], STAGED)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compact from three dead lines on."""
+    monkeypatch.setattr(engine, "LEAST_DEAD_LINES", 3)
+
+
+@pytest.mark.usefixtures("few")
+def test_it_is_compacted_to_what_is_there_and_can_be_appended_to(case: Case) -> None:
+    with case.open() as file:
+        file.stage(records(*range(8)))
+        file.note(PURGING, NAMES[:1], durable=True)
+        assert not file.compact(NAMES[:8])
+        inode = case.file.stat().st_ino
+        assert file.compact([NAMES[0], NAMES[5]])
+        assert case.file.stat().st_ino != inode
+        file.stage(records(9))
+    assert case.events() == {NAMES[0]: PURGING, NAMES[5]: STAGED, NAMES[9]: STAGED}
+    assert case.file.stat().st_size >= RESERVED_BYTES
+    assert [path.name for path in case.path.iterdir()] == [LEDGER_FILE]
+
+
+@pytest.mark.usefixtures("few")
+def test_on_a_full_disk_it_stays_as_it_is(case: Case) -> None:
+    with case.open() as file:
+        file.stage(records(*range(8)))
+        file.close()
+    with case.open(DiskThat(errno.ENOSPC, {"create"})) as file:
+        assert not file.compact([])
+        file.stage(records(9))
+    assert len(case.events()) == 9
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("fails", [{"create"}, {"rename"}, {"sync"}])
+def test_when_the_disk_fails_in_a_compaction_one_of_the_two_files_is_there(case: Case, fails: Collection[str]) -> None:
+    disk = DiskThat(errno.EIO, set())
+    with case.open(disk) as file:
+        file.stage(records(*range(8)))
+        disk.fails = set(fails)
+        with pytest.raises(OSError, match="Input/output error"):
+            file.compact([NAMES[5]])
+        disk.fails = set()
+        file.stage(records(9))
+    assert {NAMES[5], NAMES[9]} <= set(case.events())
+
+
+def test_what_is_damaged_is_reported_and_the_rest_can_be_used(case: Case) -> None:
+    with case.open() as file:
+        file.stage(records(0, 1))
+        file.stage(records(2))
+    data = bytearray(case.file.read_bytes())
+    data[data.index(NAMES[1].encode())] ^= 1
+    case.file.write_bytes(data)
+    with case.open() as file:
+        assert file.recovered == 0
+        assert [bad.number for bad in file.ledger.damaged] == [4]
+        assert set(file.ledger.entries) == {NAMES[0], NAMES[2]}
+        file.stage(records(3))
+    found = read_ledger(case.folder)
+    assert found is not None
+    assert [bad.number for bad in found.damaged] == [4]
+    assert set(found.entries) == {NAMES[0], NAMES[2], NAMES[3]}
+
+
+def test_a_link_or_a_ledger_of_a_later_release_is_not_used(case: Case, tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    target.write_bytes(encode_header())
+    case.file.symlink_to(target)
+    with pytest.raises(UnreadableFileError, match="symbolic link"):
+        case.open()
+    with pytest.raises(UnreadableFileError, match="symbolic link"):
+        read_ledger(case.folder)
+    case.file.unlink()
+    later = b'["logstore-ledger",2]'
+    case.file.write_bytes(b"%08x %b\n" % (crc32(later), later))
+    for use in (case.open, lambda: read_ledger(case.folder)):
+        with pytest.raises(DamagedFileError, match="schema version 1 only"):
+            use()
+
+
+def test_the_folder_can_be_moved_with_its_ledger(case: Case, tmp_path: Path) -> None:
+    with case.open() as file:
+        file.stage(records(0))
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / LEDGER_FILE).write_bytes(case.file.read_bytes())
+    with Directory.open(str(other)) as folder, LedgerFile.open(Disk(), folder) as file:
+        assert file.ledger.entries[NAMES[0]].record == record(0)
+        file.stage(records(1))
+    assert TEMPORARY not in "".join(path.name for path in other.iterdir())
