@@ -117,6 +117,25 @@ class MetadataIdentity:
     keeper_decides: bool = False
     """Whether that node is the only voter: while it does not run, nothing is decided, and this is all there is."""
 
+    def as_text(self, cluster: str = "") -> dict[str, str]:
+        """Describe it for a plan, a repair plan or a journal: name of what is known → its value.
+
+        Args:
+            cluster: the cluster to which it is applied, for a source that names none.
+        """
+        fields = {
+            "source": self.source,
+            "location": self.location,
+            "cluster_id": self.cluster_id or cluster or None,
+            "completeness": self.completeness.value,
+            "offset": self.offset,
+            "epoch": self.epoch,
+            "timestamp_ms": self.as_of_ms,
+            "ends_early": "; ".join(self.ends_early) or None,
+            "sha256": self.digest or None,
+        }
+        return {key: str(value) for key, value in fields.items() if value is not None}
+
     @property
     def mode(self) -> Mode | None:
         """The mode of the cluster; None: the source is one that clusters of both modes have."""

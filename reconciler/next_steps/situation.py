@@ -76,7 +76,8 @@ class UncertainReplica:
         can_be_adopted: whether the operator may declare its data to be the present topic's.
         can_go: whether it can be staged without loss: another broker leads the partition and is in sync, or the
             metadata wants no replica of it here.
-        waits: whether its topic ID is certain once other replicas of the topic are staged.
+        waits: whether its topic ID is certain once stale replicas of the topic are staged, or those that were renamed
+            by hand have their names again.
         is_repaired: whether a repair would write the topic ID all the same, because nothing denies it.
     """
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from layout import checkpoint, partition_metadata
 from layout.errors import DamagedFileError
-from layout.ours import BROKER_TEMPORARY
+from layout.ours import BROKER_TEMPORARY, PlannedLogDir
 from layout.scheme import Scheme
 from logstore.repair import read_files
 from logstore.rows import Kind, MetadataState
@@ -213,6 +213,11 @@ class RepairableLogDir:
     def can_be_trusted(self) -> bool:
         """Whether the log dir is there, is in order, and names its broker."""
         return self.row["metadata_state"] == MetadataState.OK and self.row["node_id"] is not None
+
+    @property
+    def planned(self) -> PlannedLogDir:
+        """What a repair plan says of it."""
+        return PlannedLogDir(self.path, self.row["cluster_id"], self.row["node_id"], self.row["directory_id"])
 
 
 @dataclass(slots=True)

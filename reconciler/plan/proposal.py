@@ -153,21 +153,8 @@ def _planned(log_dir: ScannedLogDir) -> PlannedLogDir:
 
 def _identity(state: DesiredState, cluster: str) -> dict[str, str]:
     """Describe a metadata source as text, for the plan and the journal."""
-    identity = state.identity
-    fields = {
-        "source": identity.source,
-        "location": identity.location,
-        "cluster_id": identity.cluster_id or cluster or None,
-        "completeness": identity.completeness.value,
-        "offset": identity.offset,
-        "epoch": identity.epoch,
-        "timestamp_ms": identity.as_of_ms,
-        "ends_early": "; ".join(identity.ends_early) or None,
-        "sha256": identity.digest or None,
-        "topics": state.topics.num_rows,
-        "replicas": state.replicas.num_rows,
-    }
-    return {key: str(value) for key, value in fields.items() if value is not None}
+    counts = {"topics": str(state.topics.num_rows), "replicas": str(state.replicas.num_rows)}
+    return state.identity.as_text(cluster) | counts
 
 
 UNWANTED = frozenset({Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC})

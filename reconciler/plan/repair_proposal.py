@@ -15,10 +15,8 @@ to be the new topic's. Source: DESIGN §3, §6; USERS pains 1 and 2, F4; FACTS �
 from __future__ import annotations
 
 import posixpath
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from layout import partition_metadata
 from layout.ids import TopicId
@@ -26,7 +24,6 @@ from layout.ours import (
     CHECKPOINT_REPAIRS,
     TOPIC_ID_REPAIRS,
     LeftAlone,
-    PlannedLogDir,
     RepairAction,
     RepairKind,
     RepairPlan,
@@ -35,10 +32,10 @@ from layout.ours import (
 )
 from logstore import check_fields
 from logstore.rows import Kind, MetadataState
-from reconciler.desired import DesiredState, MetadataIdentity, registered_log_dirs
+from reconciler.desired import DesiredState, registered_log_dirs
 from reconciler.errors import UsageError
 from reconciler.next_steps import UncertainReplica
-from reconciler.plan.evidence import Files, RepairableLogDir, RepairView, last_epoch
+from reconciler.plan.evidence import Files, RepairView, last_epoch
 from reconciler.plan.gate_inputs import led_elsewhere
 from reconciler.plan.repair_files import (
     UndecidedDuplicate,
@@ -205,30 +202,11 @@ def _plan(draft: _RepairDraft, view: RepairView, states: Mapping[str, DesiredSta
     actions = sorted(draft.actions, key=lambda each: (places[each.log_dir], _ORDER[each.kind], each.path))
     return RepairPlan(
         now_ms,
-        tuple(_planned(log_dir) for path, log_dir in view.log_dirs.items() if path in needed),
-        tuple(_identity(state.identity) for state in states.values()),
+        tuple(log_dir.planned for path, log_dir in view.log_dirs.items() if path in needed),
+        tuple(state.identity.as_text() for state in states.values()),
         tuple(actions),
         tuple(sorted(draft.left, key=lambda each: (each.log_dir, each.path, each.reason))),
     )
-
-
-def _planned(log_dir: RepairableLogDir) -> PlannedLogDir:
-    row = log_dir.row
-    return PlannedLogDir(log_dir.path, row["cluster_id"], row["node_id"], row["directory_id"])
-
-
-def _identity(identity: MetadataIdentity) -> dict[str, Any]:
-    fields = {
-        "source": identity.source,
-        "location": identity.location,
-        "cluster_id": identity.cluster_id,
-        "completeness": identity.completeness.value,
-        "offset": identity.offset,
-        "epoch": identity.epoch,
-        "timestamp_ms": identity.timestamp_ms,
-        "sha256": identity.digest or None,
-    }
-    return {key: str(value) for key, value in fields.items() if value is not None}
 
 
 WRONG_CURE = (
@@ -322,7 +300,9 @@ def _old_data(judged: Judged, row: Row, view: RepairView, files: Files) -> Itera
 
 def _neighbours(judged: Judged, row: Row, view: RepairView) -> Neighbours:
     broker = broker_of(row)
-    holders = view.ids_of_topic.get((broker, row["topic"]), Counter()).get(judged.row.wanted_topic_id, 0)
+    wanted = judged.row.wanted_topic_id
+    names = view.topics_of_id.get((broker, wanted), ())
+    holders = sum(view.ids_of_topic[broker, name][wanted] for name in names)
     return Neighbours(holders, broker in view.on_kraft, view.live[broker], view.without_file[broker])
 
 
@@ -433,6 +413,7 @@ def uncertain_replicas(
             if isinstance(found, LeftAlone) or (found is not None and not shown):
                 left.append((judged, row, found, shown))
     elsewhere = led_elsewhere(states, [(broker_of(row), row["topic"], row["partition"]) for _, row, *_ in left])
+    renamed_back = replace(view, topics_of_id={})
     for judged, row, found, shown in left:
         key, is_left = (broker_of(row), row["topic"], row["partition"]), isinstance(found, LeftAlone)
         unwanted = judged.row.judged and judged.row.complete and not judged.row.wanted
@@ -444,6 +425,18 @@ def uncertain_replicas(
             found.reason if isinstance(found, LeftAlone) else NOTHING_SHOWS,
             can_be_adopted=adopted,
             can_go=unwanted or key in elsewhere,
-            waits=is_left and adopted and shown and epoch_above(last_epoch(row, files), judged.wanted) is None,
+            waits=is_left and _waits(judged, renamed_back, files, shown=shown),
             is_repaired=not is_left,
         )
+
+
+def _waits(judged: Judged, renamed_back: RepairView, files: Files, *, shown: bool) -> bool:
+    """Whether a topic ID is certain once directories that were renamed have their names again, or stale ones are gone.
+
+    A broker in ZooKeeper mode writes the missing ID by itself, whatever shows whose data it is.
+    """
+    row = judged.observed or {}
+    if isinstance(certain_id(judged, renamed_back, files, ()), RepairAction):
+        return shown or broker_of(row) not in renamed_back.on_kraft
+    adopted = isinstance(certain_id(judged, renamed_back, files, [row["topic"]]), RepairAction)
+    return adopted and shown and epoch_above(last_epoch(row, files), judged.wanted) is None

@@ -347,6 +347,19 @@ def test_what_is_certain_once_the_stale_are_staged_waits_for_that() -> None:
     assert order(Situation(CALL, found, repairable=0, uncertain=never)) == ["plan", "apply", "preflight", "start"]
 
 
+def test_what_waits_for_a_name_is_repaired_after_it_and_not_fetched_anew() -> None:
+    renamed = FoundVerdict(log_dir=D1, name="ordres-1", belongs_to="orders", partition=1)
+    found = {Verdict.NO_ID: FoundVerdict(), Verdict.RENAMED: renamed}
+    waiting = (doubtful("orders-0", go=True, waits=True),)
+    steps = next_steps(Situation(CALL, found, repairable=0, uncertain=waiting))
+    assert [each.text for each in steps[:3]] == [
+        f"mv -nT {D1}/ordres-1 {D1}/orders-1",
+        CALL.repair().text,
+        CALL.apply_repair().text,
+    ]
+    assert not any("--refetch" in str(each.text) for each in steps)
+
+
 def test_a_start_that_makes_the_only_copy_anew_is_not_asked_for() -> None:
     known = Situation(CALL, {Verdict.MISSING: FoundVerdict(3, sole=1)})
     (step,) = next_steps(known)

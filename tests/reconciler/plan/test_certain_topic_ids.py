@@ -134,6 +134,28 @@ def test_what_is_certain_once_the_stale_are_staged_waits(broker: RepairBroker) -
     assert (found.name, found.waits) == ("orders-0", True)
 
 
+@pytest.mark.parametrize("by_zookeeper", [False, True])
+def test_what_is_certain_once_a_directory_has_its_name_again_waits(broker: RepairBroker, by_zookeeper: bool) -> None:
+    if by_zookeeper:
+        on_zookeeper(broker)
+    broker.replica("orders-0", None, epoch=0)
+    broker.replica("ordres-1", ORDERS)
+    broker.wanted("orders", 0, 1, nodes=(1, 2), isr=(2,), leader_epoch=0)
+    (found,) = uncertain(broker)
+    assert "is on this broker's disks as topic ordres" in found.reason
+    assert (found.name, found.waits, found.is_repaired) == ("orders-0", True, False)
+    broker.log_dirs[0].joinpath("ordres-1").rename(broker.log_dirs[0] / "orders-1")
+    assert done(broker.plan()) == WRITTEN
+
+
+def test_what_another_sign_speaks_against_does_not_wait_for_a_name(broker: RepairBroker) -> None:
+    broker.replica("orders-0", None, epoch=9)
+    broker.replica("ordres-1", ORDERS)
+    broker.wanted("orders", 0, 1, nodes=(1, 2), leader_epoch=5)
+    (found,) = uncertain(broker)
+    assert (found.name, found.waits) == ("orders-0", False)
+
+
 def test_a_damaged_future_or_stray_replica_is_no_live_one_and_a_duplicate_is_for_its_own_repair(
     broker: RepairBroker,
 ) -> None:
