@@ -55,6 +55,7 @@ from reconciler.broker.memory import KnownEpochs
 from reconciler.broker.request_journal import (
     CarriedOut,
     RequestJournal,
+    end_cut_short,
     last_carried_out,
     older_partitions,
     reached_epochs,
@@ -73,6 +74,7 @@ __all__ = [
     "PartitionKey",
     "RequestJournal",
     "dry_run_request",
+    "end_cut_short",
     "judge",
     "last_carried_out",
     "older_partitions",

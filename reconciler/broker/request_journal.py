@@ -13,19 +13,18 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from layout.ours import RunJournal
+from logstore.repair import RepairStatus
 from logstore.scan import last_leader_epoch
 from logstore.store import LogStore
-from reconciler.broker.effects import Effect
+from reconciler.broker.effects import Effect, EffectKind
 from reconciler.broker.judgement import PartitionKey
 from reconciler.broker.memory import KnownEpochs
-from reconciler.plan import UNDER_WAY, History, journal_paths, write_journal
+from reconciler.plan import UNDER_WAY, History, end_journals, journal_paths, write_journal
 from reconciler.protocol import ControlRequest, LeaderAndIsrRequest
 from reconciler.text import moment
-
-DONE = "done"
-"""Status in the journal of a change that was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +78,8 @@ def last_carried_out(history: History) -> CarriedOut:
     for log_dir, journal in history.journals:
         for source in journal.metadata:
             controller_epoch, broker_epoch = source.get("controller_epoch", ""), source.get("broker_epoch", "-1")
-            if not controller_epoch.isdecimal():
-                continue  # the journal of a plan
+            if not _is_of_request(source):
+                continue
             known = max(found.broker_epoch, int(broker_epoch) if broker_epoch.isdecimal() else -1)
             newest = (found.controller_epoch, found.when_ms)
             if (int(controller_epoch), journal.started_ms) >= newest:
@@ -89,6 +88,48 @@ def last_carried_out(history: History) -> CarriedOut:
             else:
                 found = CarriedOut(found.controller_epoch, known, found.journal, found.when_ms)
     return found
+
+
+def end_cut_short(store: LogStore, history: History) -> list[str]:
+    """Give the journals of requests that were cut short their end: what of them the disks show now; return problems.
+
+    Whichever request comes next does this before its first change: it holds all locks, so none of these runs goes on,
+    and the request itself may never come again.
+
+    Args:
+        store: open, with all its locks.
+        history: of its log dirs.
+    """
+    begun = [
+        (path, journal)
+        for path, journal in history.journals
+        if journal.finished_ms is None and any(map(_is_of_request, journal.metadata))
+    ]
+    if not begun:
+        return []
+    live = {(key[0], str(key[1]), str(entry.topic_id), entry.log_dir) for key, entry in store.entries().items()}
+    live |= {
+        (copy.partition.topic, str(copy.partition.partition), str(copy.topic_id), copy.log_dir)
+        for copy in store.duplicates
+    }
+    anywhere = {each[:3] for each in live}
+
+    def result_of(path: str, line: Mapping[str, Any]) -> tuple[RepairStatus, str]:
+        topic, partition, topic_id = (str(line.get(key)) for key in ("topic", "partition", "topic_id"))
+        if line.get("kind") == EffectKind.STAGED:
+            is_done = (topic, partition, topic_id, path) not in live
+        else:
+            is_done = (topic, partition, topic_id) in anywhere
+        if is_done:
+            return RepairStatus.DONE, "the run was cut short, and the next one found this done"
+        return RepairStatus.FAILED, "the run was cut short, and the next one found this not done"
+
+    return end_journals(store.log_dirs, begun, store.clock.now_ms(), result_of)
+
+
+def _is_of_request(source: Mapping[str, str]) -> bool:
+    """Whether a journal's source is a request: that of a plan has no epoch of a controller."""
+    return source.get("controller_epoch", "").isdecimal()
 
 
 def reached_epochs(store: LogStore, request: ControlRequest) -> dict[PartitionKey, tuple[str, int]]:
@@ -140,7 +181,7 @@ class RequestJournal:
 
     def end(self, done: Sequence[Effect]) -> list[str]:
         """Note every change as done; return the problems."""
-        return self._write(done, DONE, self.store.clock.now_ms())
+        return self._write(done, RepairStatus.DONE.value, self.store.clock.now_ms())
 
     def paths(self) -> list[str]:
         """Return the paths of the journals that are there."""

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from reconciler.plan.apply import UNDER_WAY, AppliedAction, ApplyOptions, ApplyOutcome, apply_plan
+    from reconciler.plan.apply import AppliedAction, ApplyOptions, ApplyOutcome, apply_plan
     from reconciler.plan.evidence import PlanView, RepairView, StagingFacts
     from reconciler.plan.file import encode_plan, parse_plan
     from reconciler.plan.gate_inputs import led_elsewhere
     from reconciler.plan.gates import BrokerFacts, CandidateFacts, GateInputs, GatesShutError, MetadataFacts, refusals
-    from reconciler.plan.history import History, journal_paths, read_history, write_journal
+    from reconciler.plan.history import UNDER_WAY, History, end_journals, journal_paths, read_history, write_journal
     from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, Plan
     from reconciler.plan.policy import ALLOWABLE, INTERNAL_TOPICS, Gate, PlanChoice, Policy, is_internal_topic
     from reconciler.plan.proposal import PlanOrigin, make_plan
@@ -24,12 +24,12 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "apply": ("AppliedAction", "ApplyOptions", "ApplyOutcome", "UNDER_WAY", "apply_plan"),
+            "apply": ("AppliedAction", "ApplyOptions", "ApplyOutcome", "apply_plan"),
             "evidence": ("PlanView", "RepairView", "StagingFacts"),
             "file": ("encode_plan", "parse_plan"),
             "gate_inputs": ("led_elsewhere",),
             "gates": ("BrokerFacts", "CandidateFacts", "GateInputs", "GatesShutError", "MetadataFacts", "refusals"),
-            "history": ("History", "journal_paths", "read_history", "write_journal"),
+            "history": ("History", "UNDER_WAY", "end_journals", "journal_paths", "read_history", "write_journal"),
             "plan": ("Action", "ActionKind", "Plan", "STAGING_ACTIONS"),
             "policy": ("ALLOWABLE", "Gate", "INTERNAL_TOPICS", "PlanChoice", "Policy", "is_internal_topic"),
             "proposal": ("PlanOrigin", "make_plan"),
@@ -64,6 +64,7 @@ __all__ = [
     "StagingFacts",
     "apply_plan",
     "encode_plan",
+    "end_journals",
     "is_internal_topic",
     "journal_paths",
     "led_elsewhere",

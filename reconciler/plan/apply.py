@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 from layout.ids import DirectoryId, TopicId
 from layout.ours import RunJournal
@@ -43,16 +44,13 @@ from logstore.staging import STAGING_BATCH_SIZE, Staged, adopt_stray, placement_
 from logstore.store import LogStore, StoreOptions
 from reconciler.errors import RefusedError, UsageError
 from reconciler.plan.gates import CLOCK_TOLERANCE_MS
-from reconciler.plan.history import journal_paths, read_history, write_journal
+from reconciler.plan.history import UNDER_WAY, end_journals, journal_paths, read_history, write_journal
 from reconciler.plan.plan import Action, ActionKind, Plan, PlannedLogDir
 from reconciler.plan.policy import DAY_MS, HOUR_MS
 from reconciler.plan.revalidate import CheckedAction, Revalidation
 from reconciler.text import age, moment
 
 logger = logging.getLogger(__name__)
-
-UNDER_WAY = "under way"
-"""Status of an action in the journal before its result is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,18 +375,12 @@ class _ApplyRun:
         found = {
             (each.log_dir, each.name, each.kind.value): self.results.get(each.fingerprint) for each in self.actions
         }
-        online = {log_dir.path: log_dir for log_dir in self.store.log_dirs if log_dir.offline is None}
-        for path, journal in self.cut_short:
-            lines = []
-            for line in journal.lines:
-                result = found.get((path, str(line.get("name")), str(line.get("kind"))))
-                is_open = result is not None and line.get("status") == UNDER_WAY
-                ended = {"status": result.status.value, "detail": result.detail} if is_open and result else {}
-                lines.append({**line, **ended})
-            if path in online:
-                ended_journal = replace(journal, finished_ms=self.how.clock.now_ms(), lines=tuple(lines))
-                problem = write_journal(online[path], ended_journal)
-                self.notes += [] if problem is None else [f"{problem}; the journal of the run before has no end"]
+
+        def result_of(path: str, line: Mapping[str, Any]) -> tuple[RepairStatus, str] | None:
+            result = found.get((path, str(line.get("name")), str(line.get("kind"))))
+            return None if result is None else (result.status, result.detail)
+
+        self.notes += end_journals(self.store.log_dirs, self.cut_short, self.how.clock.now_ms(), result_of)
 
     def _line(self, action: Action) -> dict[str, object]:
         result = self.results.get(action.fingerprint)

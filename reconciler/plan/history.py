@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from layout.errors import LayoutError
 from layout.ours import RunJournal, encode_run_journal, is_run_journal, parse_run_journal, run_journal_name
 from logstore import LogStoreError, UnreadableFileError
 from logstore.fs import read_small_file, replace_file
 from logstore.log_dir import DISK_FAILURES, LogDir
+from logstore.repair import RepairStatus
 from reconciler.plan.gate_inputs import EarlierRuns, Sighting, SightingKey, UsedMetadata
 from reconciler.plan.plan import ActionKind
 
@@ -25,6 +27,9 @@ MOST_READ = 100
 
 JOURNAL_LIMIT = 1 << 28
 """Greatest size of a journal in bytes; an action takes about five hundred."""
+
+UNDER_WAY = "under way"
+"""Status of an action in the journal before its result is known."""
 
 SEEN = frozenset({ActionKind.STAGE.value, ActionKind.STAGE_STRAY.value, ActionKind.NOTE_SIGHTING.value})
 """Kinds of actions on a replica that was seen to be unwanted."""
@@ -121,6 +126,35 @@ def write_journal(log_dir: LogDir, journal: RunJournal) -> str | None:
     except LogStoreError as error:
         return str(error)
     return None
+
+
+def end_journals(
+    log_dirs: Iterable[LogDir],
+    cut_short: Iterable[tuple[str, RunJournal]],
+    finished_ms: int,
+    result_of: Callable[[str, Mapping[str, Any]], tuple[RepairStatus, str] | None],
+) -> list[str]:
+    """Give the journals of runs that were cut short their end; return the problems, one sentence each.
+
+    Args:
+        log_dirs: opened by this run; the journal of one that is offline stays as it is.
+        cut_short: path of the log dir and journal of each such run.
+        finished_ms: in ms since 1970.
+        result_of: tells from the path of a log dir and a line that is under way its status and detail; None: nobody
+            knows, and the line stays as it is.
+    """
+    online = {log_dir.path: log_dir for log_dir in log_dirs if log_dir.offline is None}
+    problems = []
+    for path, journal in cut_short:
+        if path not in online:
+            continue
+        lines = []
+        for line in journal.lines:
+            result = result_of(path, line) if line.get("status") == UNDER_WAY else None
+            lines.append(line if result is None else {**line, "status": result[0].value, "detail": result[1]})
+        problem = write_journal(online[path], replace(journal, finished_ms=finished_ms, lines=tuple(lines)))
+        problems += [] if problem is None else [f"{problem}; the journal of the run before has no end"]
+    return problems
 
 
 def journal_paths(log_dirs: Sequence[str], started_ms: int, plan: str) -> list[str]:

@@ -163,10 +163,10 @@ class _RequestRun:
         from reconciler.plan import read_history
 
         self.store, self.request, self.location, self.node_id, self.allowed = store, request, location, node_id, allowed
-        history = read_history(log_dir.path for log_dir in store.log_dirs)
-        for sentence in history.unreadable:
+        self.history = read_history(log_dir.path for log_dir in store.log_dirs)
+        for sentence in self.history.unreadable:
             say(sentence)
-        self.newest = last_carried_out(history)
+        self.newest = last_carried_out(self.history)
         trusted = "epoch" in allowed
         last = CarriedOut() if trusted else self.newest
         self.too_old = last.refusal(request, broker_epoch)
@@ -203,7 +203,7 @@ class _RequestRun:
 
     def carry_out(self, planned: RequestReport) -> RequestReport:
         """Handle the request, leave its journal, and report what has changed."""
-        from reconciler.broker import Broker, RequestJournal
+        from reconciler.broker import Broker, RequestJournal, end_cut_short
         from reconciler.cli.pages import RequestReport
 
         now_ms = self.store.clock.now_ms()
@@ -212,6 +212,9 @@ class _RequestRun:
         broker = Broker(self.store, self.node_id, known=self.known)
         try:
             with say_warnings(*_LOGGERS):
+                if not planned.response.error:
+                    for problem in end_cut_short(self.store, self.history):
+                        say(problem)
                 if is_noted:
                     journal.begin(planned.effects)
                 response, done = broker.handle_with_effects(self.request)

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from layout.ours import RunJournal
+from layout.topic import TopicPartition
 from logstore.scan import last_leader_epoch
 from reconciler.broker import (
     LOOKS_UNWANTED,
     CarriedOut,
     KnownEpochs,
     RequestJournal,
+    dry_run_request,
+    end_cut_short,
     last_carried_out,
     older_partitions,
     reached_epochs,
 )
 from reconciler.plan import UNDER_WAY, History, journal_paths, read_history, write_journal
+from reconciler.protocol import LeaderAndIsrRequest
+from reconciler.protocol.json_messages import encode_json
 from reconciler.verdicts import Verdict
-from tests.reconciler.protocol.control_requests import FULL, A, B, Sim, leader_and_isr, state, topic
+from tests.crash.killed_command import CommandLine, Outcome
+from tests.logstore.engine import NOW_MS, opened
+from tests.reconciler.protocol.control_requests import FULL, INCREMENTAL, A, B, Sim, leader_and_isr, state, topic
 
 
 def journal(started_ms: int, controller_epoch: int, broker_epoch: int = -1) -> RunJournal:
@@ -82,3 +91,69 @@ def test_a_journal_is_there_before_the_first_change_and_an_unusable_disk_has_non
 
 def test_what_looks_unwanted_is_what_a_full_request_stages() -> None:
     assert {Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC} == LOOKS_UNWANTED
+
+
+def test_the_journal_of_a_request_that_was_cut_short_is_ended_with_what_the_disks_show(sim: Sim) -> None:
+    sim.put("orders-0", A)
+    sim.put("orders-1", A, disk=1)
+    broker = sim.start()
+    store, request = broker.store, leader_and_isr(FULL, topic("orders", B, 0, 1, 2))
+    planned = dry_run_request(store, request, broker.node_id)[1]
+    assert RequestJournal(store, request, "r.json", "me", 1).begin(planned) == []
+    assert write_journal(store.log_dirs[0], replace(OF_A_PLAN, started_ms=2, finished_ms=None)) is None
+    store.stage([TopicPartition("orders", 0)], "STALE_ID", "a test")
+    store.create(TopicPartition("orders", 0), B)
+    assert end_cut_short(store, read_history(map(str, sim.paths))) == []
+    *ended, of_a_plan = sorted((each for _, each in read_history(map(str, sim.paths)).journals), key=by_start)
+    assert [each.finished_ms for each in (*ended, of_a_plan)] == [store.clock.now_ms()] * 2 + [None]
+    lines = {
+        (line["kind"], line["partition"]): (line["status"], line["detail"]) for each in ended for line in each.lines
+    }
+    done, not_done = (f"the run was cut short, and the next one found this {what}" for what in ("done", "not done"))
+    assert lines == {
+        **{(kind, 0): ("done", done) for kind in ("staged", "created")},
+        **{(kind, 1): ("failed", not_done) for kind in ("staged", "created")},
+        ("created", 2): ("failed", not_done),
+    }
+
+
+def by_start(each: RunJournal) -> int:
+    return each.started_ms
+
+
+def test_a_run_that_was_killed_anywhere_has_an_end_after_the_next_one_whichever_request_that_has(
+    sim: Sim, tmp_path: Path
+) -> None:
+    """The truth about the killed run is what lies there between the two runs."""
+    sim.put("orders-0", A)
+    for path in sim.paths:
+        shutil.copytree(path, tmp_path / "kept" / path.name)
+    full = leader_and_isr(FULL, topic("orders", B, 0, 1), controller_epoch=1)
+    newer = leader_and_isr(INCREMENTAL, topic("orders", B, 2), controller_epoch=2)
+    seen = set()
+    with CommandLine(NOW_MS) as line:
+
+        def run(request: LeaderAndIsrRequest, kill_at: int | None = None) -> Outcome:
+            (tmp_path / "request").write_bytes(encode_json(request, 7))
+            allowed = [word for gate in ("cluster", "create") for word in ("--allow", gate)]
+            words = ["--max-share", "100%", *allowed]
+            return line.run("reconcile", tmp_path / "request", *sim.paths, *words, kill_at=kill_at)
+
+        for step in range(0, run(full).steps, 4):
+            for path in sim.paths:
+                shutil.rmtree(path)
+                shutil.copytree(tmp_path / "kept" / path.name, path)
+            assert run(full, step).code is None
+            begun = [each for _, each in read_history(map(str, sim.paths)).journals if each.finished_ms is None]
+            with opened(*sim.paths) as store:
+                is_made = ("orders", 1) in store.entries()
+            assert run(newer).code == 0
+            history = read_history(map(str, sim.paths))
+            assert (history.unreadable, {each.finished_ms for _, each in history.journals}) == ([], {NOW_MS}), step
+            lines = [each for _, journal in history.journals for each in journal.lines if each["partition"] != 2]
+            assert {each["status"] for each in lines} <= {"done", "failed"}, step
+            if len(begun) == 2:
+                (made,) = (each for each in lines if (each["kind"], each["partition"]) == ("created", 1))
+                assert made["status"] == ("done" if is_made else "failed"), step
+                seen.add(made["status"])
+    assert seen == {"done", "failed"}

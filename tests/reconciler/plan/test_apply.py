@@ -21,8 +21,7 @@ from logstore.scan import scan_all
 from logstore.staging import pipeline as staging
 from reconciler.cli import logstore
 from reconciler.errors import RefusedError
-from reconciler.plan import Gate, Plan, PlanChoice, Policy, apply, parse_plan, read_history
-from reconciler.plan.apply import UNDER_WAY
+from reconciler.plan import UNDER_WAY, Gate, Plan, PlanChoice, Policy, apply, parse_plan, read_history
 from reconciler.plan.history import write_journal
 from tests.logstore.engine import DiskThat, contents
 from tests.reconciler.plan.plan_broker import (

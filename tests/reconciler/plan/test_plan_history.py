@@ -10,7 +10,8 @@ import pytest
 
 from layout.ours import RunJournal, run_journal
 from logstore.log_dir import LogDir
-from reconciler.plan import read_history
+from logstore.repair import RepairStatus
+from reconciler.plan import UNDER_WAY, end_journals, read_history
 from reconciler.plan.gate_inputs import Sighting, UsedMetadata
 from reconciler.plan.history import MOST_READ, journal_paths, write_journal
 from tests.logstore.engine import NOW_MS, DiskThat
@@ -46,6 +47,29 @@ def test_a_journal_that_cannot_be_written_is_a_sentence(log_dir: str) -> None:
         problem = write_journal(opened, JOURNAL)
     assert problem == f"{log_dir}: the journal of this run cannot be written: No space left on device"
     assert read_history([log_dir]).journals == []
+
+
+def test_an_end_changes_only_lines_under_way_whose_result_is_known_and_no_disk_that_is_offline(log_dir: str) -> None:
+    lines = tuple({"kind": kind, "status": status} for kind in "ab" for status in (UNDER_WAY, "done"))
+    begun = replace(JOURNAL, finished_ms=None, lines=lines)
+    known = {"a": (RepairStatus.FAILED, "why")}
+    with LogDir.open(log_dir) as opened:
+        assert write_journal(opened, begun) is None
+        assert end_journals([opened], [(log_dir, begun)], NOW_MS + 9, lambda _, line: known.get(line["kind"])) == []
+        ended = replace(
+            begun, finished_ms=NOW_MS + 9, lines=({"kind": "a", "status": "failed", "detail": "why"}, *lines[1:])
+        )
+        assert read_history([log_dir]).journals == [(log_dir, ended)]
+        opened.go_offline("it failed")
+        assert end_journals([opened], [(log_dir, begun)], NOW_MS + 11, lambda _, line: known.get(line["kind"])) == []
+    assert read_history([log_dir]).journals == [(log_dir, ended)]
+
+
+def test_an_end_that_cannot_be_written_is_a_sentence(log_dir: str) -> None:
+    put(log_dir, begun := replace(JOURNAL, finished_ms=None))
+    with LogDir.open(log_dir, disk=DiskThat(errno.ENOSPC, {"write"})) as opened:
+        (problem,) = end_journals([opened], [(log_dir, begun)], NOW_MS, lambda *_: None)
+    assert problem.endswith("No space left on device; the journal of the run before has no end")
 
 
 def test_the_metadata_of_the_newest_run_is_remembered(log_dir: str) -> None:
