@@ -14,16 +14,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-import orjson
-
 from layout.errors import InvalidNameError
 from layout.ids import TopicId
 from layout.topic import check_full_topic_name
 from reconciler.errors import RefusedError
-from reconciler.sources.zookeeper import TopicNode, decode_topic, split_topics
-
-VERSION = 3
-"""Version of a topic's node with a topic ID (Kafka 2.8 and later)."""
+from reconciler.sources.zookeeper import TopicNode, decode_topic, encode_topic, split_topics
 
 
 class TopicIdState(StrEnum):
@@ -69,15 +64,7 @@ def with_topic_id(data: bytes, topic_id: TopicId) -> bytes:
         raise RefusedError(f"{problem or f'it has topic ID {node.topic_id}'}: nothing is written over that")
     if topic_id in (TopicId.ZERO, TopicId.METADATA):
         raise RefusedError(f"topic ID {topic_id} is reserved, and no topic may have it")
-    return orjson.dumps(
-        {
-            "version": VERSION,
-            "topic_id": str(topic_id),
-            "partitions": _by_text(node.partitions),
-            "adding_replicas": _by_text(node.adding, but_empty=True),
-            "removing_replicas": _by_text(node.removing, but_empty=True),
-        }
-    )
+    return encode_topic(topic_id, node.partitions, node.adding, node.removing)
 
 
 def find_topics(below: Mapping[str, bytes], deleted: Collection[str] = ()) -> Iterator[TopicFound]:
@@ -125,7 +112,3 @@ def _name_problem(name: str) -> str:
     except InvalidNameError as error:
         return str(error)
     return ""
-
-
-def _by_text(replicas: Mapping[int, tuple[int, ...]], *, but_empty: bool = False) -> dict[str, tuple[int, ...]]:
-    return {str(partition): brokers for partition, brokers in replicas.items() if brokers or not but_empty}

@@ -23,6 +23,7 @@ from reconciler.simulator.zookeeper import (
     mirror,
 )
 from reconciler.simulator.zookeeper.nodes import InvalidPathError
+from reconciler.sources.zookeeper import znodes
 
 pytestmark = pytest.mark.zookeeper
 
@@ -74,7 +75,7 @@ def ours() -> ZooKeeper:
 def test_a_tree_goes_across_and_comes_back(client: Any, root: str, ours: ZooKeeper) -> None:
     session = ours.session("broker-1")
     kafka_paths.make_base(session)
-    session.create(kafka_paths.topic_path("orders"), kafka_nodes.encode_topic(None, {0: (1, 2)}))
+    session.create(kafka_paths.topic_path("orders"), znodes.encode_topic(None, {0: (1, 2)}))
     session.create(kafka_paths.broker_path(1), kafka_nodes.encode_broker(1), ephemeral=True)
     mirror.write(client, ours.dump(), root)
     assert mirror.compare(ours.dump(), mirror.read(client, root)) == []

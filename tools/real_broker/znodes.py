@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from reconciler.sources.zookeeper import encode_cluster_id
 from tools.real_broker.client import SECONDS, until
 from tools.real_broker.errors import NotInTimeError
 
@@ -45,7 +46,7 @@ def connected(address: str) -> Iterator[Any]:
 def set_cluster_id(address: str, cluster_id: str) -> None:
     """Write the cluster's ID before the first broker makes one up."""
     with connected(address) as client:
-        client.create("/cluster/id", f'{{"version":"1","id":"{cluster_id}"}}'.encode(), makepath=True)
+        client.create("/cluster/id", encode_cluster_id(cluster_id), makepath=True)
 
 
 def topic_nodes(address: str) -> set[str]:

@@ -10,12 +10,12 @@ snapshot of one topic with a topic ID::
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from layout.ids import TopicId
+from reconciler.sources.zookeeper import TOPIC_VERSION, encode_state, encode_topic
 
 _STAT = struct.Struct(">qqqqqiiiqq")
 
@@ -36,15 +36,10 @@ def topic_nodes(
         leader_epoch: of every partition.
     """
     path = f"/brokers/topics/{topic.replace(':', '/')}"
-    content: dict[str, object] = {"version": 2 if topic_id is None else 3}
-    content["partitions"] = {str(partition): list(replicas) for partition, replicas in partitions.items()}
-    content |= {"adding_replicas": {}, "removing_replicas": {}}
-    if topic_id is not None:
-        content["topic_id"] = str(topic_id)
-    nodes = {path: json.dumps(content).encode()}
+    version = TOPIC_VERSION if topic_id is not None else TOPIC_VERSION - 1
+    nodes = {path: encode_topic(topic_id, partitions, version=version)}
     for partition, replicas in partitions.items():
-        state = {"controller_epoch": 1, "leader": replicas[0], "version": 1, "leader_epoch": leader_epoch}
-        nodes[f"{path}/partitions/{partition}/state"] = json.dumps(state | {"isr": list(replicas)}).encode()
+        nodes[f"{path}/partitions/{partition}/state"] = encode_state(replicas[0], leader_epoch, replicas, 1)
     return nodes
 
 

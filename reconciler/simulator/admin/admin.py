@@ -43,7 +43,8 @@ from reconciler.simulator.admin.replication import PreferredElections, check_rea
 from reconciler.simulator.admin.zookeeper_namespaces import NamespaceSweep, move_topic
 from reconciler.simulator.controller import FewerPartitionsSettings
 from reconciler.simulator.kernel import Timers
-from reconciler.simulator.zookeeper import Session, decode_topic, topic_path
+from reconciler.simulator.zookeeper import Session, topic_path
+from reconciler.sources.zookeeper import decode_topic
 
 
 class Admin:

@@ -19,7 +19,8 @@ from reconciler.simulator.admin.controller_node import ControllerNode, KnownTopi
 from reconciler.simulator.admin.delete import PartitionOutcome
 from reconciler.simulator.admin.replication import check_reassigned, start_reassignment
 from reconciler.simulator.controller import Assignment, assign, check_added_by_hand
-from reconciler.simulator.zookeeper import Set, encode_topic, read_brokers, topic_id_of, topic_path
+from reconciler.simulator.zookeeper import Set, read_brokers, topic_path
+from reconciler.sources.zookeeper import encode_topic, topic_id_of
 
 
 def alter_topic(node: ControllerNode, wanted: AlterTopic, random: Random) -> None:

@@ -20,12 +20,11 @@ from reconciler.simulator.zookeeper import (
     Session,
     Set,
     config_path,
-    decode_config,
-    encode_config,
     read_namespaces,
     read_topics,
     topic_path,
 )
+from reconciler.sources.zookeeper import decode_config, encode_config
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 

@@ -19,12 +19,11 @@ from reconciler.simulator.zookeeper import (
     Operation,
     Session,
     SessionExpiredError,
-    decode_topic,
     delete_partitions_path,
     delete_path,
     topic_path,
 )
-from reconciler.sources.zookeeper import TopicNode
+from reconciler.sources.zookeeper import TopicNode, decode_topic
 
 
 class AdminController(Protocol):

@@ -22,11 +22,11 @@ from reconciler.simulator.zookeeper import (
     check_name,
     delete_partitions_path,
     delete_path,
-    encode_topic,
     read_brokers,
     read_topics,
     topic_path,
 )
+from reconciler.sources.zookeeper import encode_topic
 
 
 def create_topic(node: ControllerNode, wanted: CreateTopic, random: Random) -> None:

@@ -18,15 +18,13 @@ from reconciler.simulator.zookeeper import (
     PREFERRED_ELECTION,
     Create,
     Delete,
-    decode_partitions,
-    decode_state,
     delete_partitions_path,
     delete_path,
-    encode_partitions,
     read_brokers,
     read_topics,
     state_path,
 )
+from reconciler.sources.zookeeper import decode_partitions, decode_state, encode_partitions
 
 
 def check_reassigned(node: ControllerNode, partition: TopicPartition, replicas: Sequence[int] | None) -> None:

@@ -33,14 +33,8 @@ from reconciler.simulator.cluster.member import ClusterSettings, Member
 from reconciler.simulator.cluster.oracle import Oracle
 from reconciler.simulator.kernel import World
 from reconciler.simulator.machine import ClientMetadata, Consumer, Producer
-from reconciler.simulator.zookeeper import (
-    CLUSTER_ID,
-    CONTROLLER,
-    ZooKeeper,
-    decode_controller,
-    encode_cluster_id,
-    make_base,
-)
+from reconciler.simulator.zookeeper import CLUSTER_ID, CONTROLLER, ZooKeeper, make_base
+from reconciler.sources.zookeeper import decode_controller, encode_cluster_id
 from reconciler.text import listed
 
 PATIENCE_MS = 120_000

@@ -14,15 +14,14 @@ from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import (
     DELETE_PARTITIONS,
     ZooKeeper,
-    decode_state,
     delete_partitions_path,
     read_brokers,
     read_topics,
     state_path,
-    topic_id_of,
     topic_path,
     topics_to_delete,
 )
+from reconciler.sources.zookeeper import decode_state, topic_id_of
 
 
 class WantedReplica(NamedTuple):

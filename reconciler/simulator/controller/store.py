@@ -32,25 +32,28 @@ from reconciler.simulator.zookeeper import (
     Set,
     SimulatedZooKeeperError,
     config_path,
-    decode_controller,
-    decode_log_dir_event,
-    decode_reassignment,
-    decode_state,
-    decode_topic,
     delete_path,
-    encode_controller,
-    encode_state,
-    encode_topic,
     partition_path,
     partitions_path,
     read_brokers,
     read_topics,
     state_path,
-    topic_id_of,
     topic_path,
     topics_to_delete,
 )
-from reconciler.sources.zookeeper import TopicNode, decode_number
+from reconciler.sources.zookeeper import (
+    TopicNode,
+    decode_controller,
+    decode_log_dir_event,
+    decode_number,
+    decode_reassignment,
+    decode_state,
+    decode_topic,
+    encode_controller,
+    encode_state,
+    encode_topic,
+    topic_id_of,
+)
 
 
 class FoundTopic(NamedTuple):

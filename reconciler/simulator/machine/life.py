@@ -43,11 +43,10 @@ from reconciler.simulator.zookeeper import (
     SimulatedZooKeeperError,
     ZooKeeper,
     broker_path,
-    decode_controller,
     encode_broker,
-    encode_log_dir_event,
     make_base,
 )
+from reconciler.sources.zookeeper import decode_controller, encode_log_dir_event
 
 
 class RunsController(Protocol):

@@ -1,4 +1,4 @@
-"""Decode what Kafka keeps in ZooKeeper's nodes: topics, partition states, brokers, the cluster's ID.
+"""Encode and decode what Kafka keeps in ZooKeeper's nodes: topics, partition states, configs, the cluster's ID.
 
 The decoder of a topic ignores the version number and reads the keys that exist, as Kafka's does. Unreadable content
 gives an empty value and a sentence, never an exception. Paths are relative to the cluster's root.
@@ -8,7 +8,7 @@ Source: FACTS §8; KIP516-11 (the key ``id``), KIP37-4 (namespace directories).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import orjson
 from layout.errors import InvalidIdError
 from layout.ids import TopicId
 from layout.json_text import is_int
+from layout.topic import TopicPartition
 
 KEPT = re.compile(
     r"(?:/.*)?/(?:brokers/topics(?:/.+)?|brokers/ids/[^/]+|cluster/id|controller_epoch|admin/delete_topics/.+|migration)",
@@ -32,6 +33,12 @@ _TOPICS = "/brokers/topics"
 _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 _INT32_MAX = 2**31 - 1
 
+TOPIC_VERSION = 3
+"""Version of a topic's node that can hold a topic ID (Kafka 2.8 and later)."""
+
+BrokersByPartition = Mapping[int, Sequence[int]]
+"""Broker IDs, the preferred leader first, by partition."""
+
 
 @dataclass(frozen=True, slots=True)
 class TopicNode:
@@ -46,11 +53,15 @@ class TopicNode:
 
 @dataclass(frozen=True, slots=True)
 class StateNode:
-    """A partition's state: leader (-1: none), its epoch, and the in-sync replicas."""
+    """A partition's state: leader (-1: none), its epoch, the in-sync replicas, and the epoch of the controller.
+
+    A node that does not say which controller wrote it has the controller epoch -1.
+    """
 
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
+    controller_epoch: int = -1
 
 
 def keep(path: str) -> bool:
@@ -97,6 +108,28 @@ def split_topics(below: Mapping[str, bytes]) -> tuple[dict[str, TopicNode], dict
     return topics, homes
 
 
+def encode_topic(
+    topic_id: TopicId | None,
+    partitions: BrokersByPartition,
+    adding: BrokersByPartition | None = None,
+    removing: BrokersByPartition | None = None,
+    *,
+    version: int = TOPIC_VERSION,
+) -> bytes:
+    """Encode a topic's node: all its replicas, those being added and removed, and its ID if it has one."""
+    node: dict[str, Any] = {"version": version}
+    if topic_id is not None:
+        node["topic_id"] = str(topic_id)
+    return orjson.dumps(
+        node
+        | {
+            "partitions": _by_partition(partitions),
+            "adding_replicas": _by_partition(adding or {}, but_empty=True),
+            "removing_replicas": _by_partition(removing or {}, but_empty=True),
+        }
+    )
+
+
 def decode_topic(data: bytes) -> TopicNode:
     """Read a topic's node, versions 1 to 3 and KIP-516's own form; unreadable parts are empty, with a problem."""
     try:
@@ -113,13 +146,30 @@ def decode_topic(data: bytes) -> TopicNode:
     return TopicNode(maps[0], maps[1], maps[2], topic_id, "; ".join(problems) or None)
 
 
+def topic_id_of(node: TopicNode) -> TopicId | None:
+    """Return the topic ID in a node; None: the topic has no ID."""
+    return TopicId.parse(node.topic_id) if node.topic_id is not None else None
+
+
+def encode_state(leader: int, leader_epoch: int, isr: Sequence[int], controller_epoch: int) -> bytes:
+    """Encode a partition's state; leader -1: none."""
+    node = {"controller_epoch": controller_epoch, "leader": leader, "version": 1, "leader_epoch": leader_epoch}
+    return orjson.dumps(node | {"isr": list(isr)})
+
+
 def decode_state(data: bytes) -> StateNode | None:
     """Read a partition's state; None when it cannot be read."""
     found = _object(data)
     leader, epoch, isr = found.get("leader"), found.get("leader_epoch"), _broker_ids(found.get("isr"))
     if not is_int(leader, 32) or not is_int(epoch, 32) or isr is None:
         return None
-    return StateNode(leader, epoch, isr)
+    controller = found.get("controller_epoch")
+    return StateNode(leader, epoch, isr, controller if is_int(controller, 32) else -1)
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    """Encode the cluster's ID; its version is a text."""
+    return orjson.dumps({"version": "1", "id": cluster_id})
 
 
 def decode_cluster_id(data: bytes) -> str | None:
@@ -139,6 +189,88 @@ def migrated_to(data: bytes) -> int | None:
     """Read from ``/migration`` which KRaft controller took the cluster over; None when none did."""
     found = _object(data).get("kraft_controller_id")
     return found if is_int(found, 32) and found >= 0 else None
+
+
+def encode_registration(host: str, port: int, *, rack: str | None = None, timestamp_ms: int = 0) -> bytes:
+    """Encode a broker's registration, version 5, with one end point."""
+    node: dict[str, Any] = {"listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"}, "jmx_port": -1}
+    node |= {"endpoints": [f"PLAINTEXT://{host}:{port}"], "host": host, "port": port}
+    node |= {"features": {}, "timestamp": str(timestamp_ms), "version": 5}
+    return orjson.dumps(node if rack is None else node | {"rack": rack})
+
+
+def decode_rack(data: bytes) -> str | None:
+    """Decode the rack in a broker's registration; None: it has none."""
+    rack = _object(data).get("rack")
+    return rack if isinstance(rack, str) else None
+
+
+def encode_controller(node_id: int, timestamp_ms: int = 0) -> bytes:
+    """Encode the controller's node, version 1, as 2.8 writes it."""
+    return orjson.dumps({"version": 1, "brokerid": node_id, "timestamp": str(timestamp_ms)})
+
+
+def decode_controller(data: bytes) -> int | None:
+    """Decode the controller's broker ID; None when it cannot be read."""
+    found = _object(data).get("brokerid")
+    return found if type(found) is int else None
+
+
+def encode_config(config: Mapping[str, str]) -> bytes:
+    """Encode the configs of a topic or a namespace."""
+    return orjson.dumps({"version": 1, "config": dict(sorted(config.items()))})
+
+
+def decode_config(data: bytes) -> dict[str, str]:
+    """Decode the configs of a topic or a namespace, sorted; empty when they cannot be read."""
+    config = _object(data).get("config")
+    return _sorted_texts(config) if isinstance(config, dict) else {}
+
+
+def encode_log_dir_event(node_id: int) -> bytes:
+    """Encode a broker's notice to the controller that one of its log dirs failed."""
+    return orjson.dumps({"version": 1, "broker": node_id, "event": 1})
+
+
+def decode_log_dir_event(data: bytes) -> int | None:
+    """Decode the ID of the broker that has a failed log dir; None when it cannot be read."""
+    found = _object(data).get("broker")
+    return found if type(found) is int else None
+
+
+def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
+    """Encode a list of partitions: of changed in-sync sets, or of requested preferred leaders."""
+    return orjson.dumps({"version": 1, "partitions": [_named(each) for each in partitions]})
+
+
+def decode_partitions(data: bytes) -> list[TopicPartition]:
+    """Decode a list of partitions, without the entries that cannot be read."""
+    entries = _object(data).get("partitions")
+    found = []
+    for entry in entries if isinstance(entries, list) else []:
+        match entry:
+            case {"topic": str(topic), "partition": int(partition)}:
+                found.append(TopicPartition(topic, partition))
+    return found
+
+
+def encode_reassignment(assignments: Mapping[TopicPartition, Sequence[int]]) -> bytes:
+    """Encode a reassignment, as the old tool writes it."""
+    wanted = [_named(partition) | {"replicas": list(replicas)} for partition, replicas in assignments.items()]
+    return orjson.dumps({"version": 1, "partitions": wanted})
+
+
+def decode_reassignment(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
+    """Decode a reassignment, without the entries that cannot be read."""
+    found = {}
+    entries = _object(data).get("partitions")
+    for entry in entries if isinstance(entries, list) else []:
+        match entry:
+            case {"topic": str(topic), "partition": int(partition), "replicas": [*replicas]} if all(
+                type(each) is int for each in replicas
+            ):
+                found[TopicPartition(topic, partition)] = tuple(replicas)
+    return found
 
 
 def _object(data: bytes) -> dict[str, Any]:
@@ -182,3 +314,15 @@ def _topic_id(found: dict[str, Any], problems: list[str]) -> str | None:
         problems.append(f"its topic ID {text!r:.40} is none")
         return None
     return str(topic_id)
+
+
+def _named(partition: TopicPartition) -> dict[str, Any]:
+    return {"topic": partition.topic, "partition": partition.partition}
+
+
+def _by_partition(brokers: BrokersByPartition, *, but_empty: bool = False) -> dict[str, list[int]]:
+    return {str(partition): list(found) for partition, found in sorted(brokers.items()) if found or not but_empty}
+
+
+def _sorted_texts(found: dict[Any, Any]) -> dict[str, str]:
+    return {key: value for key, value in sorted(found.items()) if isinstance(value, str)}

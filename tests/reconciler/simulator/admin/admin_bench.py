@@ -12,7 +12,7 @@ from reconciler.simulator.admin import Admin
 from reconciler.simulator.admin.acls import Authorizer
 from reconciler.simulator.kernel import MetadataRequest, MetadataResponse, PartitionMetadata, TopicMetadata
 from reconciler.simulator.zookeeper import ZooKeeper, kafka_nodes, kafka_paths
-from reconciler.sources.zookeeper import TopicNode
+from reconciler.sources.zookeeper import TopicNode, znodes
 
 
 class Crank:
@@ -93,7 +93,7 @@ class AdminBench:
     def lead(self, partition: TopicPartition, leader: int, isr: Sequence[int], epoch: int = 0) -> None:
         """Write a partition's state, as the controller would."""
         path = kafka_paths.state_path(partition)
-        data = kafka_nodes.encode_state(leader, epoch, isr, 1)
+        data = znodes.encode_state(leader, epoch, isr, 1)
         if self.session.find(path) is None:
             self.session.create(path, data, parents=True)
         else:
@@ -106,7 +106,7 @@ class AdminBench:
         found = [
             TopicMetadata(
                 name,
-                kafka_nodes.topic_id_of(topics[name]),
+                znodes.topic_id_of(topics[name]),
                 tuple(self.partition(TopicPartition(name, number), topics[name]) for number in topics[name].partitions),
             )
             for name in wanted
@@ -117,7 +117,7 @@ class AdminBench:
 
     def partition(self, partition: TopicPartition, node: TopicNode) -> PartitionMetadata:
         found = self.session.find(kafka_paths.state_path(partition))
-        state = kafka_nodes.decode_state(found.data) if found is not None else None
+        state = znodes.decode_state(found.data) if found is not None else None
         replicas = node.partitions[partition.partition]
         if state is None:
             return PartitionMetadata(partition.partition, -1, -1, (), replicas)

@@ -12,7 +12,8 @@ from reconciler.simulator.admin import Admin, AlterTopic, CommandOutcome, Create
 from reconciler.simulator.admin.alter import GROWING, SWITCHED_OFF, UNDER_CHANGE, PartitionCount
 from reconciler.simulator.admin.configs import own_configs
 from reconciler.simulator.controller import FewerPartitionsSettings, assign, decode_fewer_partitions
-from reconciler.simulator.zookeeper import delete_partitions_path, kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import delete_partitions_path, kafka_paths
+from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 ORDERS = {0: (1, 2), 1: (2, 0)}
@@ -116,7 +117,7 @@ def test_a_topic_that_is_being_deleted_is_not_altered(orders: AdminBench) -> Non
 
 
 def test_a_topic_that_is_being_reassigned_does_not_grow(orders: AdminBench) -> None:  # KIP4-2
-    data = kafka_nodes.encode_topic(None, {0: [1, 2, 0], 1: [2, 0]}, {0: [0]})
+    data = znodes.encode_topic(None, {0: [1, 2, 0], 1: [2, 0]}, {0: [0]})
     orders.session.set(kafka_paths.topic_path("orders"), data)
     assert alter(orders, AlterTopic("orders", 5)).error is KafkaError.REASSIGNMENT_IN_PROGRESS
 

@@ -8,7 +8,8 @@ from logstore import KafkaError
 from reconciler.simulator.admin import CreateTopic
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode, find_steady, find_topic
-from reconciler.simulator.zookeeper import CONTROLLER_EPOCH, Create, Operation, Set, kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import CONTROLLER_EPOCH, Create, Operation, Set, kafka_paths
+from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 
@@ -78,7 +79,7 @@ def test_a_topic_on_its_way_out_or_under_change_is_not_steady(orders: AdminBench
     orders.session.create(kafka_paths.delete_partitions_path("orders"))
     assert refusal(orders) is KafkaError.REASSIGNMENT_IN_PROGRESS
     orders.session.delete(kafka_paths.delete_partitions_path("orders"))
-    data = kafka_nodes.encode_topic(None, {0: [1, 2]}, removing={0: [2]})
+    data = znodes.encode_topic(None, {0: [1, 2]}, removing={0: [2]})
     orders.session.set(kafka_paths.topic_path("orders"), data)
     assert refusal(orders) is KafkaError.REASSIGNMENT_IN_PROGRESS
     orders.session.create(kafka_paths.delete_path("orders"))

@@ -6,7 +6,8 @@ import pytest
 
 from logstore import KafkaError
 from reconciler.simulator.admin import CommandOutcome, CreateTopic
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import kafka_paths
+from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 
@@ -18,7 +19,7 @@ def test_a_topic_by_counts_gets_an_id_replicas_and_configs_in_one_transaction(be
     assert sorted(topic.partitions) == [0, 1, 2, 3]
     assert {len(set(replicas)) for replicas in topic.partitions.values()} == {2}
     config = bench.session.get(kafka_paths.config_path("orders"))
-    assert kafka_nodes.decode_config(config.data) == {"min.insync.replicas": "2"}
+    assert znodes.decode_config(config.data) == {"min.insync.replicas": "2"}
     assert config.czxid == bench.session.get(kafka_paths.topic_path("orders")).czxid
 
 
@@ -123,11 +124,11 @@ def test_a_topic_that_is_being_deleted_is_not_created_anew(bench: AdminBench) ->
 
 
 def test_configs_that_an_older_topic_left_do_not_count(bench: AdminBench) -> None:
-    data = kafka_nodes.encode_config({"retention.ms": "5"})
+    data = znodes.encode_config({"retention.ms": "5"})
     bench.session.create(kafka_paths.config_path("orders"), data)
     bench.admin.create_topics([CreateTopic("orders", 1, 1, configs={"segment.ms": "9"})])
     found = bench.session.get(kafka_paths.config_path("orders")).data
-    assert kafka_nodes.decode_config(found) == {"segment.ms": "9"}
+    assert znodes.decode_config(found) == {"segment.ms": "9"}
 
 
 def test_the_same_seed_gives_the_same_topics() -> None:

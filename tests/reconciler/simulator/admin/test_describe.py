@@ -17,7 +17,8 @@ from reconciler.simulator.kernel import (
     PartitionMetadata,
     TopicMetadata,
 )
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import kafka_paths
+from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 
@@ -61,7 +62,7 @@ def test_a_reassignment_is_done_when_the_replicas_are_those_and_in_sync(bench: A
     bench.lead(TopicPartition("orders", 0), 1, [1, 2])
     assert not is_reassigned(only(bench, "orders"), {0: (1, 0)})
     path = kafka_paths.topic_path("orders")
-    bench.session.set(path, kafka_nodes.encode_topic(None, {0: [1, 0]}))
+    bench.session.set(path, znodes.encode_topic(None, {0: [1, 0]}))
     assert not is_reassigned(only(bench, "orders"), {0: (1, 0)})
     bench.lead(TopicPartition("orders", 0), 1, [0, 1])
     assert is_reassigned(only(bench, "orders"), {0: (1, 0)})

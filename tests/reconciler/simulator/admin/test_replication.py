@@ -7,7 +7,8 @@ import pytest
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import CommandOutcome, CreateTopic
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import kafka_paths
+from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -48,7 +49,7 @@ def test_each_row_of_the_error_table_for_reassignment(
 def test_a_partition_that_is_being_reassigned_is_not_begun_again_but_may_be_cancelled(
     orders: AdminBench,
 ) -> None:  # KIP4-2
-    data = kafka_nodes.encode_topic(None, {0: [1, 2, 0], 1: [2, 0]}, {0: [0]})
+    data = znodes.encode_topic(None, {0: [1, 2, 0], 1: [2, 0]}, {0: [0]})
     orders.session.set(kafka_paths.topic_path("orders"), data)
     assert orders.admin.reassign([(FIRST, (0, 1))])[FIRST].error is KafkaError.REASSIGNMENT_IN_PROGRESS
     assert orders.admin.reassign([(FIRST, None)])[FIRST] == CommandOutcome()

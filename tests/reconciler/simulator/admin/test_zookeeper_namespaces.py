@@ -10,7 +10,8 @@ from reconciler.simulator.admin import CommandOutcome, CreateTopic
 from reconciler.simulator.admin.acls import Acl, AclOperation, set_acls
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.zookeeper_namespaces import NamespaceSweep
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import kafka_paths
+from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.admin.admin_bench import AdminBench, take_away
 
 
@@ -153,9 +154,9 @@ def test_a_topic_moves_with_its_id_its_states_its_configs_and_its_acls(
     before = apache.topic(source)
     assert apache.admin.move_topic(source, target) == CommandOutcome()
     assert apache.topic(wanted) == before
-    state = kafka_nodes.decode_state(apache.session.get(kafka_paths.state_path(TopicPartition(wanted, 1))).data)
+    state = znodes.decode_state(apache.session.get(kafka_paths.state_path(TopicPartition(wanted, 1))).data)
     assert state is not None and (state.leader, state.leader_epoch) == (2, 9)
-    assert kafka_nodes.decode_config(apache.session.get(kafka_paths.config_path(wanted)).data) == {"segment.ms": "5"}
+    assert znodes.decode_config(apache.session.get(kafka_paths.config_path(wanted)).data) == {"segment.ms": "5"}
     assert not [path for path in apache.zookeeper.dump() if path.endswith("/org/apache/orders")]
     assert apache.admin.list_topics() == [wanted]
     births = {

@@ -13,7 +13,8 @@ from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.cluster.cluster import NotInTimeError
 from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
 from reconciler.simulator.kernel import MetadataRequest, MetadataResponse
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import kafka_paths
+from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.conftest import NewCluster
 
 ORDERS = TopicPartition("orders", 0)
@@ -27,7 +28,7 @@ def test_a_topic_that_is_created_has_leaders_znodes_and_replicas_under_its_id(ne
     session = cluster.zookeeper.session("test")
     for number in (0, 1):
         partition = TopicPartition("orders", number)
-        state = kafka_nodes.decode_state(session.get(kafka_paths.state_path(partition)).data)
+        state = znodes.decode_state(session.get(kafka_paths.state_path(partition)).data)
         assert state is not None
         assert sorted(state.isr) == [1, 2, 3]
         for member in cluster.members.values():

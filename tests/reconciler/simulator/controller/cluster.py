@@ -38,14 +38,12 @@ from reconciler.simulator.zookeeper import (
     Session,
     ZooKeeper,
     broker_path,
-    decode_state,
-    decode_topic,
     encode_broker,
-    encode_topic,
     make_base,
     state_path,
     topic_path,
 )
+from reconciler.sources.zookeeper import decode_state, decode_topic, encode_topic
 
 _R = TypeVar("_R", LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest)
 

@@ -16,10 +16,9 @@ from reconciler.simulator.zookeeper import (
     LOG_DIR_EVENTS,
     delete_partitions_path,
     delete_path,
-    encode_log_dir_event,
-    encode_topic,
     topic_path,
 )
+from reconciler.sources.zookeeper import encode_log_dir_event, encode_topic
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, Notes, at
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest
 from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse
-from reconciler.simulator.zookeeper import CONTROLLER, decode_controller, partitions_path, topic_path
+from reconciler.simulator.zookeeper import CONTROLLER, partitions_path, topic_path
+from reconciler.sources.zookeeper import decode_controller
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 
 ORDERS = at("orders")

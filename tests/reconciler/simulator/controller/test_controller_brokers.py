@@ -9,7 +9,8 @@ from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaReq
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
 from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse, UpdateMetadataRequest
-from reconciler.simulator.zookeeper import LOG_DIR_EVENTS, encode_log_dir_event, encode_state, state_path
+from reconciler.simulator.zookeeper import LOG_DIR_EVENTS, state_path
+from reconciler.sources.zookeeper import encode_log_dir_event, encode_state
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at
 
 ORDERS = at("orders")

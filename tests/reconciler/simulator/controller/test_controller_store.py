@@ -21,13 +21,11 @@ from reconciler.simulator.zookeeper import (
     ZooKeeper,
     config_path,
     delete_partitions_path,
-    encode_log_dir_event,
-    encode_topic,
-    kafka_nodes,
     make_base,
     state_path,
     topic_path,
 )
+from reconciler.sources.zookeeper import encode_log_dir_event, encode_topic, znodes
 from tests.reconciler.simulator.controller.cluster import ID, HandTimers, at
 
 STATE = LeaderAndIsr(1, 0, (1, 2), 0, 1)
@@ -80,7 +78,7 @@ def test_every_write_of_a_fenced_controller_fails_and_changes_nothing(bench: Ben
     bench.nodes.create_state(at("orders"), STATE)
     bench.nodes.mark("orders")
     bench.other.create(LOG_DIR_EVENTS + "/log_dir_event_", encode_log_dir_event(1), sequence=True)
-    bench.other.create(REASSIGN_PARTITIONS, kafka_nodes.encode_reassignment({}))
+    bench.other.create(REASSIGN_PARTITIONS, znodes.encode_reassignment({}))
     bench.other.delete(CONTROLLER)
     bench.elected(bench.other, 2)
     before, nodes = bench.server.dump(), bench.nodes

@@ -9,7 +9,8 @@ from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaReq
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
 from reconciler.simulator.controller.states import PartitionState, PartitionStates, Replica, ReplicaState, ReplicaStates
 from reconciler.simulator.kernel import DURING_DELETE, UpdateMetadataRequest
-from reconciler.simulator.zookeeper import config_path, delete_path, encode_topic, state_path, topic_path
+from reconciler.simulator.zookeeper import config_path, delete_path, state_path, topic_path
+from reconciler.sources.zookeeper import encode_topic
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.settings import ControllerMovedError
-from reconciler.simulator.zookeeper import encode_state, state_path, topic_path
+from reconciler.simulator.zookeeper import state_path, topic_path
+from reconciler.sources.zookeeper import encode_state
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 
 ORDERS = at("orders")

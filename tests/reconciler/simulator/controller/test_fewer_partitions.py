@@ -21,7 +21,8 @@ from reconciler.simulator.controller import (
 )
 from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
 from reconciler.simulator.kernel import DURING_DELETE, MetadataResponse, PartitionMode, UpdateMetadataRequest
-from reconciler.simulator.zookeeper import delete_partitions_path, encode_topic, partition_path, topic_path
+from reconciler.simulator.zookeeper import delete_partitions_path, partition_path, topic_path
+from reconciler.sources.zookeeper import encode_topic
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at
 
 ON = FewerPartitionsSettings(enabled=True)

@@ -6,7 +6,8 @@ from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
 from reconciler.simulator.controller.states import Replica, ReplicaState
-from reconciler.simulator.zookeeper import REASSIGN_PARTITIONS, kafka_nodes, topic_path
+from reconciler.simulator.zookeeper import REASSIGN_PARTITIONS, topic_path
+from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 
 ORDERS = at("orders")
@@ -157,7 +158,7 @@ def test_a_new_replica_whose_broker_comes_later_is_added_then(cluster: Cluster) 
 
 
 def test_what_the_old_tool_writes_is_done_and_taken_away(cluster: Cluster) -> None:
-    data = kafka_nodes.encode_reassignment({ORDERS: (1, 2, 3), at("unknown"): (1,)})
+    data = znodes.encode_reassignment({ORDERS: (1, 2, 3), at("unknown"): (1,)})
     cluster.admin.create(REASSIGN_PARTITIONS, data)
     cluster.settle()
     assert node(cluster) == ReplicaAssignment((1, 2, 3), (3,))

@@ -17,7 +17,8 @@ from reconciler.simulator.controller.state_machines import (
     shutdown_election,
 )
 from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
-from reconciler.simulator.zookeeper import encode_state, encode_topic, state_path, topic_path
+from reconciler.simulator.zookeeper import state_path, topic_path
+from reconciler.sources.zookeeper import encode_state, encode_topic
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 
 

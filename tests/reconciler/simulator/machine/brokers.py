@@ -32,7 +32,8 @@ from reconciler.simulator.kernel import (
 )
 from reconciler.simulator.machine import BrokerSettings, MachineDisks, SimulatedBroker
 from reconciler.simulator.machine.partition import HostedPartition
-from reconciler.simulator.zookeeper import Session, ZooKeeper, kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import Session, ZooKeeper, kafka_paths
+from reconciler.sources.zookeeper import znodes
 
 A = TopicId.parse("UXyU9i5ARn6W00ON2taeWA")
 B = TopicId.parse("AtgGav8yQjiaJ3rTXE7VCA")
@@ -87,7 +88,7 @@ class Brokers:
             )
             self.of[node_id].start()
         self.session = self.zookeeper.session("test")
-        self.session.create(kafka_paths.CONTROLLER, kafka_nodes.encode_controller(1))
+        self.session.create(kafka_paths.CONTROLLER, znodes.encode_controller(1))
 
     def _controller(self, *parts: object) -> HandController:
         self.controllers.append(HandController(*parts))

@@ -17,7 +17,8 @@ from reconciler.simulator.kernel import (
     TopicMetadata,
     UpdateMetadataRequest,
 )
-from reconciler.simulator.zookeeper import kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import kafka_paths
+from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.machine.brokers import FULL, ORDERS, A, Brokers, HandController
 
 HOUR_MS = 3_600_000
@@ -85,7 +86,7 @@ def test_a_disk_that_fails_takes_its_replicas_and_the_controller_is_notified(two
     events = two_disks.session.children(kafka_paths.LOG_DIR_EVENTS)
     assert events == ["log_dir_event_0000000000"]
     node = two_disks.session.get(f"{kafka_paths.LOG_DIR_EVENTS}/{events[0]}")
-    assert kafka_nodes.decode_log_dir_event(node.data) == 1
+    assert znodes.decode_log_dir_event(node.data) == 1
     assert two_disks.of[1].replicas.get(ORDERS) is None
     assert two_disks.fetch(1).error is KafkaError.KAFKA_STORAGE_ERROR
     assert two_disks.lead(1, 1, to=(1,), isr=(1,)) == {1: KafkaError.KAFKA_STORAGE_ERROR}

@@ -22,7 +22,8 @@ from reconciler.simulator.machine import (
     SimulatedBroker,
 )
 from reconciler.simulator.machine import disks as disk_faults
-from reconciler.simulator.zookeeper import ZooKeeper, kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import ZooKeeper, kafka_paths
+from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.machine.brokers import ALL
 
 SESSION_MS = 6_000
@@ -89,7 +90,7 @@ class Cluster:
 
     def create(self, topic: str) -> TopicId:
         topic_id = TopicId.random(self.random.randbytes)
-        node = kafka_nodes.encode_topic(topic_id, {0: (1, 2, 3), 1: (2, 3, 1)})
+        node = znodes.encode_topic(topic_id, {0: (1, 2, 3), 1: (2, 3, 1)})
         self.session.create(kafka_paths.topic_path(topic), node)
         return topic_id
 

@@ -1,4 +1,4 @@
-"""What Kafka keeps in ZooKeeper's nodes (FACTS §8; KIP516-11; KIP37-4)."""
+"""What Kafka keeps in ZooKeeper's nodes, as it writes them and read back (FACTS §8; KIP516-11; KIP37-4)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from layout.ids import TopicId
+from layout.topic import TopicPartition
 from reconciler.sources.zookeeper import (
     TopicNode,
     decode_cluster_id,
@@ -124,7 +126,7 @@ def test_a_zero_or_malformed_topic_id_is_none_with_a_sentence(text: str) -> None
 
 def test_a_state_has_leader_epoch_and_isr() -> None:
     data = b'{"controller_epoch":1,"leader":-1,"version":1,"leader_epoch":4,"isr":[1,2],"leader_recovery_state":1}'
-    assert decode_state(data) == znodes.StateNode(-1, 4, (1, 2))
+    assert decode_state(data) == znodes.StateNode(-1, 4, (1, 2), 1)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,63 @@ def test_no_data_makes_a_decoder_fail(data: bytes) -> None:
 
 @given(st.dictionaries(st.integers(0, 2**31 - 1), st.lists(st.integers(0, 2**31 - 1), max_size=4), max_size=5))
 def test_partitions_come_back_as_they_were_written(partitions: dict[int, list[int]]) -> None:
-    text = json.dumps({"version": 3, "partitions": {str(key): value for key, value in partitions.items()}})
-    node = decode_topic(text.encode())
+    node = decode_topic(znodes.encode_topic(None, partitions))
     assert node.partitions == {key: tuple(value) for key, value in partitions.items()}
     assert node.problem is None
+
+
+def test_a_topic_is_written_as_version_3() -> None:  # KIP516-11, FACTS §8
+    data = znodes.encode_topic(TopicId.parse(ID), {1: (2, 3), 0: (1, 2)}, {0: (2,), 1: ()}, {0: (1,)})
+    assert json.loads(data) == {
+        "version": 3,
+        "topic_id": ID,
+        "partitions": {"0": [1, 2], "1": [2, 3]},
+        "adding_replicas": {"0": [2]},
+        "removing_replicas": {"0": [1]},
+    }
+    node = znodes.decode_topic(data)
+    assert (node.partitions, node.adding, node.removing) == ({0: (1, 2), 1: (2, 3)}, {0: (2,)}, {0: (1,)})
+    assert znodes.topic_id_of(node) == TopicId.parse(ID)
+
+
+def test_a_topic_without_an_id_has_no_key_for_it() -> None:  # KIP516-11
+    data = znodes.encode_topic(None, {0: (1,)})
+    assert json.loads(data) == {"version": 3, "partitions": {"0": [1]}, "adding_replicas": {}, "removing_replicas": {}}
+    assert znodes.topic_id_of(znodes.decode_topic(data)) is None
+    assert json.loads(znodes.encode_topic(None, {}, version=znodes.TOPIC_VERSION - 1))["version"] == 2
+
+
+def test_a_state_is_written_as_kafka_writes_it() -> None:  # CREATE-4, FACTS §8
+    data = znodes.encode_state(1, 4, [1, 2], 7)
+    assert data == b'{"controller_epoch":7,"leader":1,"version":1,"leader_epoch":4,"isr":[1,2]}'
+    assert znodes.decode_state(data) == znodes.StateNode(1, 4, (1, 2), 7)
+    assert znodes.decode_state(b'{"leader":1,"leader_epoch":4,"isr":[1]}') == znodes.StateNode(1, 4, (1,), -1)
+    assert znodes.decode_state(b"{") is None
+
+
+def test_a_registration_names_its_end_point_and_its_rack() -> None:  # FACTS §8
+    data = znodes.encode_registration("broker-2", 9092, rack="r1")
+    assert json.loads(data)["endpoints"] == ["PLAINTEXT://broker-2:9092"]
+    assert znodes.decode_rack(data) == "r1"
+    assert znodes.decode_rack(znodes.encode_registration("broker-2", 9092)) is None
+
+
+def test_other_nodes_come_back_as_they_were_written() -> None:
+    partitions = [TopicPartition("orders", 1), TopicPartition("org:x", 0)]
+    wanted = {partitions[0]: (1, 2), partitions[1]: (3,)}
+    assert znodes.decode_controller(znodes.encode_controller(3, 17)) == 3
+    assert znodes.decode_config(znodes.encode_config({"b": "2", "a": "1"})) == {"a": "1", "b": "2"}
+    assert znodes.decode_log_dir_event(znodes.encode_log_dir_event(4)) == 4
+    assert znodes.decode_partitions(znodes.encode_partitions(partitions)) == partitions
+    assert znodes.decode_reassignment(znodes.encode_reassignment(wanted)) == wanted
+    assert znodes.decode_cluster_id(znodes.encode_cluster_id("abc")) == "abc"
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'"x"', b"{}", b'{"partitions":7,"config":[],"brokerid":"1"}'])
+def test_what_cannot_be_read_is_empty_and_no_error(data: bytes) -> None:
+    assert znodes.decode_controller(data) is None
+    assert znodes.decode_config(data) == {}
+    assert znodes.decode_log_dir_event(data) is None
+    assert znodes.decode_partitions(data) == []
+    assert znodes.decode_reassignment(data) == {}
+    assert znodes.decode_state(data) is None
