@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -90,6 +91,11 @@ class UncertainReplica:
     can_go: bool = False
     waits: bool = False
     is_repaired: bool = False
+
+    @property
+    def path(self) -> str:
+        """Its directory."""
+        return posixpath.normpath(posixpath.join(self.log_dir, self.name))
 
 
 @dataclass(frozen=True, slots=True)

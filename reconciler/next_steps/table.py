@@ -42,14 +42,23 @@ the broker runs. Its next start never deletes that, and in KRaft mode makes a st
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from reconciler.next_steps.call import FALLBACK_FOLDER
 from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Step, ToolCommand
 from reconciler.next_steps.findings import KEPT_BY_CHOICE, step_of_fleet, step_of_rule, step_of_undecided
-from reconciler.next_steps.situation import FoundVerdict, MetadataTrust, Situation, UncertainReplica
+from reconciler.next_steps.moves import (
+    abandoned,
+    damaged_beside_live,
+    foreign,
+    move_abandoned,
+    move_damaged,
+    move_foreign,
+    rename_back,
+    renamed,
+)
+from reconciler.next_steps.situation import MetadataTrust, Situation, UncertainReplica
 from reconciler.text import count
 from reconciler.verdicts import Verdict
 
@@ -118,7 +127,7 @@ def _writes_ids_itself(known: Situation) -> bool:
 
 
 def _needs_more(known: Situation) -> bool:
-    return _stages(known) or _foreign(known) or _renamed(known) or bool(known.obstacles)
+    return _stages(known) or foreign(known) or renamed(known) or bool(known.obstacles)
 
 
 def _contradicted(known: Situation) -> bool:
@@ -151,14 +160,9 @@ def _to_adopt(known: Situation) -> tuple[UncertainReplica, ...]:
     return tuple(each for each in left if each.can_be_adopted and not each.can_go)
 
 
-def _to_move_out(known: Situation) -> tuple[UncertainReplica, ...]:
-    """Find future and stray replicas with a damaged file, which takes the log dir offline."""
-    return tuple(each for each in known.uncertain if not each.is_live)
-
-
 def _stuck(known: Situation) -> tuple[UncertainReplica, ...]:
     """Find the rest: what can neither go nor be adopted."""
-    ways = (*_to_refetch(known), *_to_adopt(known), *_to_move_out(known))
+    ways = (*_to_refetch(known), *_to_adopt(known), *damaged_beside_live(known))
     left = (each for each in known.uncertain if each not in ways and not (each.waits or each.is_repaired))
     return () if _writes_ids_itself(known) else tuple(left)
 
@@ -177,25 +181,8 @@ def _plans(known: Situation) -> bool:
     return _stages(known) or (_can_plan(known) and len(_to_refetch(known)) > 0)
 
 
-def _foreign(known: Situation) -> bool:
-    found = known.found.get(Verdict.FOREIGN)
-    return found is not None and found.directories > 0
-
-
-def _renamed(known: Situation) -> bool:
-    found = known.found.get(Verdict.RENAMED)
-    return found is not None and found.belongs_to is not None and found.log_dir is not None
-
-
-def _abandoned(known: Situation) -> bool:
-    """Whether copies of moves lie here that no broker will finish or delete, and that nobody wants."""
-    found = known.found.get(Verdict.FUTURE_ABANDONED)
-    certain = known.trust is MetadataTrust.GOOD and not known.in_use
-    return certain and found is not None and found.log_dir is not None and found.wanted == 0
-
-
 def _changes(known: Situation) -> bool:
-    ways = (_repairs, _plans, _foreign, _renamed, _abandoned, _to_adopt, _to_move_out)
+    ways = (_repairs, _plans, foreign, renamed, abandoned, _to_adopt, damaged_beside_live)
     return any(way(known) for way in ways)
 
 
@@ -269,42 +256,6 @@ def _stop(known: Situation) -> Iterator[Step]:
     yield Step(f"stop the broker that runs on {', '.join(known.in_use)}: what follows needs its log dirs alone")
 
 
-def _move_out(known: Situation) -> Iterator[Step]:
-    found = known.found[Verdict.FOREIGN]
-    path = posixpath.join(found.log_dir or "", found.name or "")
-    if posixpath.basename(path) == "lost+found":
-        why = "the log dir is the root of a file system: make a directory in it, move all but lost+found into it, and "
-        yield Step(f"{why}name that in log.dirs", ToolCommand("ls", ("-la", found.log_dir or "")))
-        return
-    yield Step("no broker starts beside a directory of a foreign name: move it out of the log dir", _beside(found))
-
-
-def _beside(found: FoundVerdict) -> ToolCommand:
-    """Move the first of some findings out of its log dir, to a name beside it."""
-    log_dir = posixpath.normpath(found.log_dir or "")
-    path = posixpath.join(found.log_dir or "", found.name or "")
-    return ToolCommand("mv", ("-n", path, f"{log_dir}.{posixpath.basename(path)}"))
-
-
-def _move_abandoned(known: Situation) -> Iterator[Step]:
-    found = known.found[Verdict.FUTURE_ABANDONED]
-    others = f", and {count(found.number - 1, 'other')} like it" if found.number > 1 else ""
-    yield Step(
-        f"nobody will finish this move between log dirs{others}, and a start makes a stray of it or loads it for "
-        "ever: move it out of the log dir",
-        _beside(found),
-    )
-
-
-def _rename_back(known: Situation) -> Iterator[Step]:
-    found = known.found[Verdict.RENAMED]
-    path = posixpath.join(found.log_dir or "", found.name or "")
-    yield Step(
-        f"the data is topic {found.belongs_to}'s, and was renamed by hand: give it its name again",
-        ToolCommand("mv", ("-nT", path, posixpath.join(found.log_dir or "", f"{found.belongs_to}-{found.partition}"))),
-    )
-
-
 def _repair(known: Situation) -> Iterator[Step]:
     what = ", ".join(verdict for verdict in REPAIRED if known.number(verdict))
     if known.undecided:
@@ -315,24 +266,11 @@ def _repair(known: Situation) -> Iterator[Step]:
     yield Step("put it right; it is backed up first, and can be undone", known.call.apply_repair())
 
 
-def _place(found: UncertainReplica) -> str:
-    return posixpath.normpath(posixpath.join(found.log_dir, found.name))
-
-
-def _take_out(known: Situation) -> Iterator[Step]:
-    for each in _to_move_out(known):
-        path, out = _place(each), posixpath.normpath(each.log_dir)
-        yield Step(
-            f"{each.reason}, which takes the log dir offline, and it is no live replica: move it out of the log dir",
-            ToolCommand("mv", ("-n", path, f"{out}.{posixpath.basename(path)}")),
-        )
-
-
 def _adopt(known: Situation) -> Iterator[Step]:
     found = _to_adopt(known)
     topics = {each.topic for each in found if each.topic is not None}
     yield Step(
-        f"no other live broker leads {_place(found[0])} in sync, so it may be the only copy and stays: "
+        f"no other live broker leads {found[0].path} in sync, so it may be the only copy and stays: "
         f"{found[0].reason}. Only if its data is the present topic's, write that topic's ID",
         known.call.repair(adopted=topics),
     )
@@ -341,7 +279,7 @@ def _adopt(known: Situation) -> Iterator[Step]:
 
 def _explain(known: Situation) -> Iterator[Step]:
     for each in _stuck(known):
-        yield Step(f"nothing here can be done about {_place(each)}: {each.reason}", known.call.explain(_place(each)))
+        yield Step(f"nothing here can be done about {each.path}: {each.reason}", known.call.explain(each.path))
 
 
 def _before_migration(known: Situation) -> Iterator[Step]:
@@ -372,7 +310,7 @@ def _plan(known: Situation) -> Iterator[Step]:
     fetched = _to_refetch(known)
     parts += [f"stage {len(fetched)} of which no topic ID is certain, so that they are fetched anew"] if fetched else []
     if fetched:
-        more = f": {_place(fetched[0])}, {fetched[0].reason}{more}"
+        more = f": {fetched[0].path}, {fetched[0].reason}{more}"
     topics = {str(each.topic) for each in fetched}
     command = known.call.plan(strays=strays > 0, without_id=replaced > 0, refetched=topics)
     yield Step(f"plan to {', '.join(parts)}, and read the plan{more}", command)
@@ -428,10 +366,10 @@ TABLE: tuple[Line, ...] = (
     Line(lambda s: "LOG_DIR_NOT_SEEN" in s.fleet and not _replaced(s), _unseen),
     Line(lambda s: s.trust is not MetadataTrust.GOOD, _newer),
     Line(lambda s: s.in_use and _changes(s), _stop),
-    Line(_foreign, _move_out),
-    Line(_abandoned, _move_abandoned),
-    Line(_renamed, _rename_back),
-    Line(_to_move_out, _take_out),
+    Line(foreign, move_foreign),
+    Line(abandoned, move_abandoned),
+    Line(renamed, rename_back),
+    Line(damaged_beside_live, move_damaged),
     Line(lambda s: _repairs(s) and not _contradicted(s), _repair),
     Line(lambda s: s.full and _plans(s), _fallback),
     Line(_plans, _plan),
