@@ -6,9 +6,35 @@ import posixpath
 from collections.abc import Iterator
 
 from reconciler.next_steps.command import Step, ToolCommand
-from reconciler.next_steps.situation import MetadataTrust, Situation, UncertainReplica
+from reconciler.next_steps.situation import MetadataTrust, Obstacle, Situation, UncertainReplica
 from reconciler.text import count
 from reconciler.verdicts import Verdict
+
+ANOTHER_DISKS = frozenset({"DUPLICATE_DIRECTORY_ID", "NODE_IN_SEVERAL_CLUSTERS", "OTHER_CLUSTER"})
+"""Kinds of fleet finding by which a disk is a copy, or of another cluster."""
+
+
+def metadata_log_left(known: Situation) -> Obstacle | None:
+    """Find the metadata log beside the one that the broker reads; None: there is none, or the disk is not this node's.
+
+    Of several, none may be the one that the broker reads.
+    """
+    left = [each for each in known.obstacles if each.rule == "metadata_log_elsewhere"]
+    is_second = "DUPLICATE_NODE_ID" in known.fleet and not known.fleet.keys() & ANOTHER_DISKS
+    return left[0] if is_second and len(left) == 1 else None
+
+
+def move_metadata_log(known: Situation) -> Iterator[Step]:
+    """Move it out, and look at everything once more."""
+    left = metadata_log_left(known)
+    assert left is not None
+    log_dir = left.log_dir or ""
+    yield Step(
+        f"no broker starts with two metadata logs: {left.problem}. Where it does, name {log_dir} after "
+        "--metadata-log-dir; else move this one out of the log dir",
+        _out_of(log_dir, posixpath.join(log_dir, left.name or "")),
+    )
+    yield Step("look at everything once more", known.call.doctor())
 
 
 def foreign(known: Situation) -> bool:

@@ -7,6 +7,8 @@ its steps, in this order; after a line that ends the list nothing can be said be
 |-----------------------------------------------------------------|--------------------------------------------------|
 | a log dir that this user may not read                           | ``doctor`` as the broker's user; the list ends   |
 | a log dir is not there, or is not the expected one              | ``findmnt --target LOG_DIR``; the list ends      |
+| a metadata log beside the one that the broker reads             | stop the broker if it runs; ``mv`` the log out   |
+|                                                                 | of the log dir, ``doctor``; the list ends        |
 | a disk is a copy, or another cluster's or broker's              | ``grep -H = …/meta.properties``; the list ends   |
 | one that the broker never registered, in place of one it did    | ``findmnt --target LOG_DIR``                     |
 | the broker registered a log dir that was not given              | ``doctor … OTHER_LOG_DIR``                       |
@@ -49,12 +51,15 @@ from reconciler.next_steps.call import FALLBACK_FOLDER
 from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Step, ToolCommand
 from reconciler.next_steps.findings import KEPT_BY_CHOICE, step_of_fleet, step_of_rule, step_of_undecided
 from reconciler.next_steps.moves import (
+    ANOTHER_DISKS,
     abandoned,
     damaged_beside_live,
     foreign,
+    metadata_log_left,
     move_abandoned,
     move_damaged,
     move_foreign,
+    move_metadata_log,
     rename_back,
     renamed,
 )
@@ -67,7 +72,7 @@ REPAIRED = (Verdict.DUPLICATE, Verdict.DAMAGED, Verdict.NO_ID, Verdict.CHECKPOIN
 UNWANTED = (Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC)
 """Verdicts whose replicas a plan stages."""
 _RETURNABLE = (Verdict.STAGED, Verdict.STAGED_DUE, Verdict.STRAY)
-_NOT_THIS_BROKERS = ("DUPLICATE_DIRECTORY_ID", "DUPLICATE_NODE_ID", "NODE_IN_SEVERAL_CLUSTERS", "OTHER_CLUSTER")
+_NOT_THIS_BROKERS = sorted({*ANOTHER_DISKS, "DUPLICATE_NODE_ID"})
 _BY_A_LINE_ABOVE = frozenset(
     {
         *("absent_log_dir", "lock_held", "duplicate", "partition_metadata", "no_topic_id", "foreign_name"),
@@ -361,6 +366,8 @@ def _wait(known: Situation) -> Iterator[Step]:
 TABLE: tuple[Line, ...] = (
     Line(lambda s: s.unreadable, _as_another_user, ends=True),
     Line(_absent, _mount, ends=True),
+    Line(lambda s: metadata_log_left(s) and s.in_use, _stop),
+    Line(metadata_log_left, move_metadata_log, ends=True),
     Line(lambda s: any(kind in s.fleet for kind in _NOT_THIS_BROKERS), _whose, ends=True),
     Line(_replaced, _another_disk),
     Line(lambda s: "LOG_DIR_NOT_SEEN" in s.fleet and not _replaced(s), _unseen),

@@ -239,6 +239,28 @@ def test_a_disk_in_the_place_of_a_registered_one_is_looked_at_and_not_asked_for_
     assert [step.command.verb for step in rest if isinstance(step.command, Command)][:2] == ["plan", "apply"]
 
 
+def test_a_metadata_log_left_on_another_disk_is_moved_out_and_the_disk_stays() -> None:
+    left = Obstacle("metadata_log_elsewhere", "it lies here", D2, "__cluster_metadata-0")
+    twice = {"DUPLICATE_NODE_ID": "broker 2"}
+    assert commands(Situation(CALL, {}, twice, obstacles=(left,))) == [
+        f"mv -n {D2}/__cluster_metadata-0 {D2}.__cluster_metadata-0",
+        CALL.doctor().text,
+    ]
+    stop, *_ = next_steps(Situation(CALL, {}, twice, obstacles=(left,), in_use=(D1,)))
+    assert stop.why.startswith("stop the broker")
+
+
+@pytest.mark.parametrize(
+    ("fleet", "places"), [({"DUPLICATE_DIRECTORY_ID": "broker 2"}, (D2,)), ({}, (D1, D2))], ids=["a copy", "both"]
+)
+def test_a_metadata_log_that_may_be_the_one_in_use_or_another_nodes_is_left_alone(
+    fleet: dict[str, str], places: tuple[str, ...]
+) -> None:
+    left = tuple(Obstacle("metadata_log_elsewhere", "it lies here", path, "__cluster_metadata-0") for path in places)
+    (whose,) = commands(Situation(CALL, {}, {"DUPLICATE_NODE_ID": "broker 2", **fleet}, obstacles=left))
+    assert whose.startswith("grep -H = ")
+
+
 def test_a_full_disk_is_given_a_folder_for_records_that_the_commands_after_it_name() -> None:
     situation = Situation(Call((D1,), (SRC,)), {Verdict.STALE_ID: FoundVerdict()}, full=(D1,))
     made, planned, applied, _, _, purged = commands(situation)
