@@ -20,6 +20,7 @@ import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from layout.directory_name import DirectoryKind, parse
 from reconciler.next_steps.call import Call
 from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Command, Step, ToolCommand
 from reconciler.verdicts import Verdict, location_of
@@ -175,12 +176,17 @@ def _identities(_: str, __: str, call: Call) -> ToolCommand:
     return _identity_files(call)
 
 
-def _repair(_: str, __: str, call: Call) -> Command:
-    return call.repair()
+def _repair(path: str, _: str, call: Call) -> Command:
+    return call.doctor() if _is_beside_live(path) else call.repair()
 
 
-def _plan(_: str, __: str, call: Call) -> Command:
-    return call.plan()
+def _plan(path: str, _: str, call: Call) -> Command:
+    return call.doctor() if _is_beside_live(path) else call.plan()
+
+
+def _is_beside_live(path: str) -> bool:
+    """Whether it is a future or stray replica, which no plan stages and no repair mends: doctor says when it goes."""
+    return parse(posixpath.basename(path)).kind in (DirectoryKind.FUTURE, DirectoryKind.STRAY)
 
 
 RULE_COMMANDS: Mapping[str, Callable[[str, str, Call], Command | ToolCommand]] = {

@@ -26,6 +26,7 @@ D1, D2 = "/disks/1", "/disks/a b"
 CALL = Call((D1, D2), ("/meta",))
 FINDING = {"log_dir": D1, "name": "orders-0", "topic": "orders", "partition": 0, "broker": 3}
 NOWHERE = {**FINDING, "log_dir": None, "name": None, "broker": None}
+FUTURE, STRAY = (f".{'0' * 32}-{kind}" for kind in ("future", "stray"))
 LOOKING = {"findmnt", "kafka-log-dirs.sh", "kafka-reassign-partitions.sh"}
 
 
@@ -85,6 +86,14 @@ def test_every_rule_of_preflight_leads_to_a_command_that_exists_or_to_none(parse
         parse(step.command)
     if step is not None:
         assert step.why == "what is wrong"
+
+
+@pytest.mark.parametrize(("rule", "verb"), [("unwanted", "plan"), ("partition_metadata", "repair")])
+def test_what_no_plan_stages_and_no_repair_mends_leads_to_doctor(rule: str, verb: str) -> None:
+    live, *others = (step_of_rule(rule, D1, f"orders-0{end}", None, CALL) for end in ("", FUTURE, STRAY))
+    assert live is not None
+    assert (live.text or "").startswith(f"logstore {verb} ")
+    assert {None if each is None else each.text for each in others} == {CALL.doctor().text}
 
 
 @pytest.mark.parametrize("kind", list(FLEET_ADVICE))

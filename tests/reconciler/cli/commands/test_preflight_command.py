@@ -6,16 +6,19 @@ import csv
 import io
 import json
 import os
+import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
-from layout import meta_properties
+from layout import meta_properties, partition_metadata
+from layout.directory_name import future_name, stray_name
 from layout.meta_properties import MetaProperties
 from reconciler.preflight import FINDING_SCHEMA
-from tests.reconciler.cli.conftest import CLUSTER, save_metadata
+from tests.reconciler.cli.conftest import CLUSTER, OLD_ORDERS, long_written, save_metadata
 
 Run = Callable[..., Result]
 
@@ -46,6 +49,31 @@ def test_a_stray_gives_exit_code_1_with_the_next_command(cluster, run: Run) -> N
     assert "renamed_to_stray" in result.stdout and "SOURCE" not in result.stdout
     assert f"Next: logstore plan {cluster.log_dir(2)} --metadata {cluster.metadata} -o plan.json" in result.stderr
     assert result.stderr.splitlines()[-1].endswith("would start here; 1 replica would be renamed to -stray")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "rule"),
+    [
+        (future_name("gone", 3, "0" * 32), partition_metadata.encode(OLD_ORDERS), "unwanted"),
+        (future_name("orders", 0, "0" * 32), b"", "partition_metadata"),
+        (stray_name("gone", 3, "0" * 32), bytes(43), "partition_metadata"),
+    ],
+    ids=["unwanted future", "damaged future", "damaged stray"],
+)
+def test_what_is_printed_for_a_replica_beside_the_live_ones_takes_it_out_of_the_log_dir(
+    cluster, run: Run, name: str, data: bytes, rule: str
+) -> None:
+    (cluster.log_dir(1) / name).mkdir()
+    (cluster.log_dir(1) / name / partition_metadata.FILE_NAME).write_bytes(data)
+    long_written(cluster.log_dir(1))
+    asked = ("preflight", cluster.log_dir(1), "--metadata", cluster.metadata, "--format", "json")
+    (found,) = [each for each in json.loads(run(*asked).stdout)["findings"] if each["name"] == name]
+    assert (found["rule"], found["next"].split()[:2]) == (rule, ["logstore", "doctor"])
+    (broker,) = json.loads(run(*shlex.split(found["next"])[1:], "--format", "json").stdout)["brokers"]
+    moved = broker["next"][0]["command"]
+    assert moved.startswith(f"mv -n {cluster.log_dir(1)}/{name} ")
+    subprocess.run(shlex.split(moved), check=True)
+    assert name not in run(*asked).stdout
 
 
 @pytest.mark.parametrize(
