@@ -29,7 +29,7 @@ from typing import Any, Final
 
 from layout import json_text, meta_properties, partition_metadata
 from layout.checkpoint import OFFSET_CHECKPOINTS
-from layout.errors import InvalidIdError
+from layout.errors import DamagedFileError, InvalidIdError
 from layout.ids import TopicId
 from layout.ours.staged_record import stays_below
 
@@ -170,6 +170,19 @@ def encode_repair_plan(plan: RepairPlan) -> bytes:
     written = (json.dumps(fields, indent=2) + "\n").encode("ascii")
     parse_repair_plan(written)
     return written
+
+
+def is_repair_plan(data: bytes) -> bool:
+    """Whether a file is a plan of repairs, by the kinds of its actions; one without actions is none.
+
+    Nothing else is checked: :func:`parse_repair_plan` does that.
+    """
+    try:
+        actions = json_text.parse_object(data, FORMAT).get("actions")
+    except DamagedFileError:
+        return False
+    first = actions[0] if isinstance(actions, list) and actions else None
+    return isinstance(first, dict) and first.get("kind") in frozenset(RepairKind)
 
 
 def parse_repair_plan(data: bytes) -> RepairPlan:

@@ -1,4 +1,7 @@
-"""``logstore apply``: carries out a plan that was reviewed, and says what was done and what comes next."""
+"""``logstore apply``: carries out a plan that was reviewed, and says what was done and what comes next.
+
+A plan of ``logstore repair`` is carried out as ``logstore repair --apply`` does it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from reconciler.errors import UsageError
 from reconciler.text import count, moment, size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from reconciler.next_steps import AppliedPlan, Command, Step, ToolCommand
     from reconciler.plan import Action, ApplyOutcome, Plan
@@ -69,7 +72,9 @@ def command(
     any_clock: bool,
     fallback_folder: str | None,
 ) -> Exit:
-    """Carry out a plan that 'logstore plan' made and somebody looked through. The broker must be stopped.
+    """Carry out a plan that 'logstore plan' or 'logstore repair' made and somebody looked through.
+
+    The broker must be stopped.
 
     All locks are taken first, and every line is looked at again: what has changed since is skipped, with the reason.
     Nothing is deleted; what is staged comes back with 'logstore restore' until 'logstore purge' takes it.
@@ -77,12 +82,19 @@ def command(
     Exit code 0: all is as the plan wants it. 3: refused, for example because the broker runs, and nothing was changed.
     4: some of it was skipped or failed; the output says why.
     """
+    from layout.ours import is_repair_plan
+    from reconciler.cli.commands.repair import carry_out_repair
     from reconciler.cli.pages import write_outcome
     from reconciler.next_steps import Call, steps_after_apply
-    from reconciler.plan import ApplyOptions, apply_plan
+    from reconciler.plan import ApplyOptions, apply_plan, parse_plan
 
     oldest_ms = None if max_age is None else parse_duration_option("--max-age", max_age)
-    plan = read_plan(plan_file)
+    data = _read(plan_file)
+    if is_repair_plan(data):
+        given = {"--changed-data": changed_data, "--any-host": any_host, "--max-age": max_age, "--any-clock": any_clock}
+        _check_unused(plan_file, given | {"--format ndjson": form == Format.NDJSON})
+        return carry_out_repair(plan_file, Format(form), output)
+    plan = parse_plan(data, plan_file)
     check_output(Format(form), output, [each.path for each in plan.log_dirs], [plan_file])
     how = ApplyOptions(
         os.uname().nodename,
@@ -107,16 +119,17 @@ def command(
     return Exit.CLEAN if outcome.is_complete else Exit.PARTLY_FAILED
 
 
-def read_plan(path: str) -> Plan:
-    """Read a plan.
+def _check_unused(plan_file: str, given: Mapping[str, object]) -> None:
+    """Refuse options that only a plan of 'logstore plan' has a use for. Raises UsageError."""
+    unused = [name for name, value in given.items() if value]
+    if unused:
+        raise UsageError(f"{plan_file} is a plan of 'logstore repair', which has no use for {unused[0]}: leave it out")
 
-    Raises:
-        UsageError: there is no such file.
-        RefusedError: the file is no plan, or was changed otherwise than by taking out lines.
-    """
+
+def _read(path: str) -> bytes:
+    """Read the file of a plan. Raises UsageError: there is no such file, or it is no file that can be read."""
     from logstore import UnreadableFileError
     from logstore.fs import read_small_file
-    from reconciler.plan import parse_plan
 
     try:
         data = read_small_file(os.path.realpath(path), PLAN_LIMIT)
@@ -124,7 +137,7 @@ def read_plan(path: str) -> Plan:
         raise UsageError(f"{path} {error}") from error
     if data is None:
         raise UsageError(f"{path}: there is no such file; 'logstore plan' with -o {path} makes it")
-    return parse_plan(data, path)
+    return data
 
 
 def _say_done(plan: Plan, outcome: ApplyOutcome, fallback_folder: str | None) -> None:

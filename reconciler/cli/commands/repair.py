@@ -118,7 +118,7 @@ def command(
         )
         return _make(paths, specs, choice, Format(form), output, now_ms=now_ms)
     if plan_file is not None:
-        return _apply(plan_file, Format(form), output, now_ms)
+        return carry_out_repair(plan_file, Format(form), output)
     return _undo(backups, Format(form), output)
 
 
@@ -180,16 +180,22 @@ def _planned(
     return plan, [each.paths for each in undecided_duplicates(view, files, states, now_ms, choice.kept)]
 
 
-def _apply(plan_file: str, form: Format, output: str | None, now_ms: int) -> Exit:
+def carry_out_repair(plan_file: str, form: Format, output: str | None) -> Exit:
+    """Carry out a plan of repairs, and say how it is taken back and what comes next.
+
+    Raises:
+        UsageError: there is no such file.
+        RefusedError: the file is no such plan, or nothing may be changed now.
+    """
     from logstore import STALE_DELAY, Settings
     from logstore.repair import apply_repair
     from reconciler.cli.pages import write_repair_outcome
     from reconciler.next_steps import Call, Step, steps_after_repair
     from reconciler.plan import PlanChoice
 
-    plan = _read_plan(plan_file)
+    plan, now_ms = _read_plan(plan_file), time.time_ns() // 1_000_000
     check_output(form, output, [each.path for each in plan.log_dirs], [plan_file])
-    with _refusals("what was repaired so far is done, and its backup is in the log dir; --apply again does the rest"):
+    with _refusals("what was repaired so far is done, and its backup is in the log dir; the same command goes on"):
         # What is staged waits as long as what a plan stages.
         outcome = apply_repair(plan, now_ms, settings=Settings({"": {STALE_DELAY: PlanChoice().delay_ms}}))
     write_repair_outcome(outcome, form, output)

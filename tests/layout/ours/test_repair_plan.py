@@ -25,6 +25,7 @@ from layout.ours import (
     RepairPlan,
     encode_repair_plan,
     is_absolute,
+    is_repair_plan,
     parse_repair_plan,
     sealed_repair_plan,
     sum_of,
@@ -138,6 +139,20 @@ def test_all_reasons_come_at_once() -> None:
 def test_what_is_no_plan_is_refused(data: bytes) -> None:
     with pytest.raises(DamagedFileError):
         parse_repair_plan(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b'{"actions":[{"kind":"remove_leftover"}]}', True),
+        (b'{"actions":[{"kind":"stage"}]}', False),
+        (b'{"actions":[]}', False),
+        (b'{"actions":[1]}', False),
+        (b"{", False),
+    ],
+)
+def test_a_plan_is_told_by_the_kinds_of_its_actions(data: bytes, told: bool) -> None:
+    assert is_repair_plan(data) is told
 
 
 def test_a_plan_that_breaks_a_rule_is_not_written() -> None:

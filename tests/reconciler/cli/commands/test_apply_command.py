@@ -174,3 +174,36 @@ def test_the_undo_of_a_stray_leaves_it_a_stray(cluster, run: Run, tmp_path: Path
     assert "restore" not in undo
     subprocess.run(undo, shell=True, check=True)
     assert sorted(os.listdir(stray)) == ["partition.metadata"]
+
+
+@pytest.fixture
+def repair_file(cluster, run: Run, tmp_path: Path) -> Path:
+    """A plan of 'logstore repair' for one lost partition.metadata."""
+    (cluster.log_dir(1) / "orders-0" / "partition.metadata").unlink()
+    path = tmp_path / "repair.json"
+    assert run("repair", cluster.log_dir(1), "--metadata", cluster.metadata, "-o", path).exit_code == 1
+    return path
+
+
+def test_a_plan_of_repairs_is_carried_out_as_repair_does_it(cluster, run: Run, repair_file: Path) -> None:
+    result = run("apply", repair_file)
+    assert (result.exit_code, result.stdout.count("done")) == (0, 1), result.output
+    assert (cluster.log_dir(1) / "orders-0" / "partition.metadata").read_text() == f"version: 0\ntopic_id: {ORDERS}"
+    (backup,) = cluster.log_dir(1).glob(".logstore_repair.*.json")
+    assert commands(result) == [
+        f"logstore repair --undo {backup}",
+        f"logstore doctor {cluster.log_dir(1)} --metadata {cluster.metadata}",
+    ]
+    again = run("repair", "--apply", repair_file)
+    assert (again.exit_code, again.stdout.count("already")) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "option", [["--changed-data"], ["--any-host"], ["--max-age", "3d"], ["--any-clock"], ["--format", "ndjson"]]
+)
+def test_an_option_that_no_repair_has_a_use_for_is_refused(
+    cluster, run: Run, repair_file: Path, option: list[str]
+) -> None:
+    result = run("apply", repair_file, *option)
+    assert (result.exit_code, f"has no use for {option[0]}" in result.stderr) == (2, True), result.output
+    assert not (cluster.log_dir(1) / "orders-0" / "partition.metadata").exists()
