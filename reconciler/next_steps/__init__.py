@@ -27,7 +27,14 @@ if TYPE_CHECKING:
         undo_of_file,
         undo_of_staging,
     )
-    from reconciler.next_steps.situation import FoundVerdict, MetadataTrust, Obstacle, Situation, UncertainReplica
+    from reconciler.next_steps.situation import (
+        NAMED_AT_ONCE,
+        FoundVerdict,
+        MetadataTrust,
+        Obstacle,
+        Situation,
+        UncertainReplica,
+    )
     from reconciler.next_steps.table import REPAIRED, next_steps
 else:
     __getattr__ = lazy_exports(
@@ -52,7 +59,14 @@ else:
                 "undo_of_file",
                 "undo_of_staging",
             ),
-            "situation": ("FoundVerdict", "MetadataTrust", "Obstacle", "Situation", "UncertainReplica"),
+            "situation": (
+                "FoundVerdict",
+                "MetadataTrust",
+                "NAMED_AT_ONCE",
+                "Obstacle",
+                "Situation",
+                "UncertainReplica",
+            ),
             "table": ("REPAIRED", "next_steps"),
         },
     )
@@ -63,6 +77,7 @@ __all__ = [
     "FINDING_STEPS",
     "FLEET_STEPS",
     "KEPT_BY_CHOICE",
+    "NAMED_AT_ONCE",
     "OTHER_LOG_DIR",
     "PLAN_FILE",
     "PROGRAM",

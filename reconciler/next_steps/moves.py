@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from reconciler.next_steps.call import Call
 from reconciler.next_steps.command import Step, ToolCommand
-from reconciler.next_steps.situation import MetadataTrust, Obstacle, Situation, UncertainReplica
+from reconciler.next_steps.situation import (
+    NAMED_AT_ONCE,
+    FoundVerdict,
+    MetadataTrust,
+    Obstacle,
+    Situation,
+    UncertainReplica,
+)
 from reconciler.text import count
 from reconciler.verdicts import Verdict
 
@@ -44,15 +52,17 @@ def foreign(known: Situation) -> bool:
 
 
 def move_foreign(known: Situation) -> Iterator[Step]:
-    """Move a directory of a foreign name out."""
+    """Move directories of foreign names out."""
     found = known.found[Verdict.FOREIGN]
-    path = posixpath.join(found.log_dir or "", found.name or "")
+    yield from _some([_move_foreign(*_place(each)) for each in (found, *found.others)], found.directories, known.call)
+
+
+def _move_foreign(log_dir: str, path: str) -> Step:
     if posixpath.basename(path) == "lost+found":
         why = "the log dir is the root of a file system: make a directory in it, move all but lost+found into it, and "
-        yield Step(f"{why}name that in log.dirs", ToolCommand("ls", ("-la", found.log_dir or "")))
-        return
+        return Step(f"{why}name that in log.dirs", ToolCommand("ls", ("-la", log_dir)))
     why = "no broker starts beside a directory of a foreign name: move it out of the log dir"
-    yield Step(why, _out_of(found.log_dir or "", path))
+    return Step(why, _out_of(log_dir, path))
 
 
 def abandoned(known: Situation) -> bool:
@@ -63,14 +73,14 @@ def abandoned(known: Situation) -> bool:
 
 
 def move_abandoned(known: Situation) -> Iterator[Step]:
-    """Move a copy out that nobody will finish."""
+    """Move copies out that nobody will finish."""
     found = known.found[Verdict.FUTURE_ABANDONED]
-    others = f", and {count(found.number - 1, 'other')} like it" if found.number > 1 else ""
-    yield Step(
-        f"nobody will finish this move between log dirs{others}, and a start makes a stray of it or loads it for "
-        "ever: move it out of the log dir",
-        _out_of(found.log_dir or "", posixpath.join(found.log_dir or "", found.name or "")),
+    why = (
+        "nobody will finish this move between log dirs, and a start makes a stray of it or loads it for ever: move it "
+        "out of the log dir"
     )
+    steps = [Step(why, _out_of(*_place(each))) for each in (found, *found.others)]
+    yield from _some(steps, found.number, known.call)
 
 
 def renamed(known: Situation) -> bool:
@@ -80,25 +90,44 @@ def renamed(known: Situation) -> bool:
 
 
 def rename_back(known: Situation) -> Iterator[Step]:
-    """Give a replica its name again."""
+    """Give replicas their names again."""
     found = known.found[Verdict.RENAMED]
-    path = posixpath.join(found.log_dir or "", found.name or "")
-    yield Step(
-        f"the data is topic {found.belongs_to}'s, and was renamed by hand: give it its name again",
-        ToolCommand("mv", ("-nT", path, posixpath.join(found.log_dir or "", f"{found.belongs_to}-{found.partition}"))),
-    )
+    steps = []
+    for each in (found, *found.others):
+        log_dir, path = _place(each)
+        why = f"the data is topic {each.belongs_to}'s, and was renamed by hand: give it its name again"
+        name = f"{each.belongs_to}-{each.partition}"
+        steps.append(Step(why, ToolCommand("mv", ("-nT", path, posixpath.join(log_dir, name)))))
+    yield from _some(steps, found.number, known.call)
 
 
-def damaged_beside_live(known: Situation) -> tuple[UncertainReplica, ...]:
-    """Find future and stray replicas with a damaged file, which takes the log dir offline."""
+def not_live(known: Situation) -> tuple[UncertainReplica, ...]:
+    """Find future and stray replicas that no plan and no repair takes: with a damaged file, or of unknown origin."""
     return tuple(each for each in known.uncertain if not each.is_live)
 
 
-def move_damaged(known: Situation) -> Iterator[Step]:
-    """Move each of them out."""
-    for each in damaged_beside_live(known):
-        why = f"{each.reason}, which takes the log dir offline, and it is no live replica: move it out of the log dir"
-        yield Step(why, _out_of(each.log_dir, each.path))
+def move_not_live(known: Situation) -> Iterator[Step]:
+    """Move them out."""
+    found, steps = not_live(known), []
+    for each in found:
+        harm = "so no plan takes it" if each.is_set_aside else "which takes the log dir offline"
+        why = f"{each.reason}, {harm}, and it is no live replica: move it out of the log dir"
+        steps.append(Step(why, _out_of(each.log_dir, each.path)))
+    yield from _some(steps, len(found), known.call)
+
+
+def _place(found: FoundVerdict) -> tuple[str, str]:
+    """Log dir and path of a finding."""
+    return found.log_dir or "", posixpath.join(found.log_dir or "", found.name or "")
+
+
+def _some(steps: Sequence[Step], number: int, call: Call) -> Iterator[Step]:
+    """Make no more than some of the steps; of the rest, only their number, and the command that names them next."""
+    named = steps[:NAMED_AT_ONCE]
+    yield from named
+    if number > len(named):
+        more = count(number - len(named), "more is", "more are")
+        yield Step(f"{more} like that: look again, and doctor names the next", call.doctor())
 
 
 def _out_of(log_dir: str, path: str) -> ToolCommand:

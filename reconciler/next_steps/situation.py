@@ -25,6 +25,10 @@ class MetadataTrust(StrEnum):
     """It does not mention everything, or its end is lost."""
 
 
+NAMED_AT_ONCE = 5
+"""So many findings of one verdict are named where each needs a command of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class FoundVerdict:
     """The findings of one verdict: how many, and the first of them.
@@ -40,6 +44,9 @@ class FoundVerdict:
         directories: how many of them are directories.
         replaced: how many strays have no topic ID, and a live replica in their place that is in sync.
         sole: of how many the metadata has no other copy in sync.
+        left: how many strays a plan leaves alone: without topic ID, and no live replica in sync in their place.
+        others: the findings after the first, each alone, up to :data:`NAMED_AT_ONCE` in all; directories come first,
+            and where there are any, only they are named.
     """
 
     number: int = 1
@@ -52,6 +59,8 @@ class FoundVerdict:
     directories: int = 0
     replaced: int = 0
     sole: int = 0
+    left: int = 0
+    others: tuple[FoundVerdict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,8 @@ class Obstacle:
 class UncertainReplica:
     """A replica whose ``partition.metadata`` is damaged or missing, and whose topic ID nothing makes certain.
 
+    A stray without topic ID is one only if nothing else says what becomes of it.
+
     Attributes:
         log_dir: where it lies.
         name: path of its directory below the log dir.
@@ -80,6 +91,7 @@ class UncertainReplica:
         waits: whether its topic ID is certain once stale replicas of the topic are staged, or those that were renamed
             by hand have their names again.
         is_repaired: whether a repair would write the topic ID all the same, because nothing denies it.
+        is_set_aside: whether it is a stray without topic ID, of which the metadata wants no replica here by its name.
     """
 
     log_dir: str
@@ -91,6 +103,7 @@ class UncertainReplica:
     can_go: bool = False
     waits: bool = False
     is_repaired: bool = False
+    is_set_aside: bool = False
 
     @property
     def path(self) -> str:

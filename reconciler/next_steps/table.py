@@ -20,6 +20,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | a replica under another name than its topic ID has              | ``mv`` it to that name                           |
 | DUPLICATE, and nothing tells which copy is the better one       | ``ls`` of both; ``repair`` with ``--keep COPY``  |
 | a future or stray replica whose partition.metadata is damaged   | ``mv`` it out of the log dir                     |
+| STRAY without topic ID, and none of its name is wanted here     | ``mv`` it out of the log dir                     |
 | DUPLICATE, DAMAGED, NO_ID, CHECKPOINT_ENTRY, LEFTOVER           | ``repair … -o FILE``, ``repair --apply FILE``    |
 | a disk that is full, and something to stage                     | ``mkdir`` the folder of fallback records         |
 | STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC, something wanted again   | ``plan … -o FILE``, ``apply FILE``               |
@@ -34,8 +35,11 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | MISSING, and it had the only copy in sync                       | ``audit … --verdict MISSING``; no start          |
 | a broker stands still, or has to                                | ``preflight …``, if the steps above change what  |
 |                                                                 | doctor found; then start it                      |
+| STRAY without topic ID, and the one in its place not in sync    | ``doctor …``, later                              |
 | STAGED_DUE                                                      | ``purge …``                                      |
 | STAGED, or staged by a step above                               | ``purge …``, later                               |
+
+Each ``mv`` is a step, up to five of a kind; ``doctor`` names the next ones after them.
 
 MISSING needs no step of its own: a broker makes such a replica anew at its start, and fetches it from the leader.
 FUTURE, IN_FLIGHT and MARKED_DELETE are a running broker's own work, and need none either; so is FUTURE_ABANDONED while
@@ -53,13 +57,13 @@ from reconciler.next_steps.findings import KEPT_BY_CHOICE, step_of_fleet, step_o
 from reconciler.next_steps.moves import (
     ANOTHER_DISKS,
     abandoned,
-    damaged_beside_live,
     foreign,
     metadata_log_left,
     move_abandoned,
-    move_damaged,
     move_foreign,
     move_metadata_log,
+    move_not_live,
+    not_live,
     rename_back,
     renamed,
 )
@@ -167,18 +171,26 @@ def _to_adopt(known: Situation) -> tuple[UncertainReplica, ...]:
 
 def _stuck(known: Situation) -> tuple[UncertainReplica, ...]:
     """Find the rest: what can neither go nor be adopted."""
-    ways = (*_to_refetch(known), *_to_adopt(known), *damaged_beside_live(known))
+    ways = (*_to_refetch(known), *_to_adopt(known), *not_live(known))
     left = (each for each in known.uncertain if each not in ways and not (each.waits or each.is_repaired))
     return () if _writes_ids_itself(known) else tuple(left)
 
 
-def _strays(known: Situation) -> bool:
-    return known.number(Verdict.STRAY) > known.wanted(Verdict.STRAY)
+def _strays(known: Situation) -> int:
+    """Count the strays that a plan gives a due time."""
+    found = known.found.get(Verdict.STRAY)
+    return 0 if found is None else max(0, found.number - found.wanted - found.left)
+
+
+def _waiting_strays(known: Situation) -> int:
+    """Count the strays without topic ID that a plan takes once the replica in their place is in sync."""
+    left = 0 if Verdict.STRAY not in known.found else known.found[Verdict.STRAY].left
+    return left - sum(each.is_set_aside for each in known.uncertain)
 
 
 def _stages(known: Situation) -> bool:
     """Whether a plan has something to do by the verdicts alone."""
-    planned = known.number(*UNWANTED) or known.wanted(*_RETURNABLE) or _strays(known)
+    planned = known.number(*UNWANTED) + known.wanted(*_RETURNABLE) + _strays(known)
     return _can_plan(known) and planned > 0
 
 
@@ -187,7 +199,7 @@ def _plans(known: Situation) -> bool:
 
 
 def _changes(known: Situation) -> bool:
-    ways = (_repairs, _plans, foreign, renamed, abandoned, _to_adopt, damaged_beside_live)
+    ways = (_repairs, _plans, foreign, renamed, abandoned, _to_adopt, not_live)
     return any(way(known) for way in ways)
 
 
@@ -306,7 +318,7 @@ def _fallback(known: Situation) -> Iterator[Step]:
 def _plan(known: Situation) -> Iterator[Step]:
     parts = [f"stage {known.number(*UNWANTED)} that nobody wants"] if known.number(*UNWANTED) else []
     parts += [f"bring {known.wanted(*_RETURNABLE)} back that are wanted"] if known.wanted(*_RETURNABLE) else []
-    strays = known.number(Verdict.STRAY) - known.wanted(Verdict.STRAY)
+    strays = _strays(known)
     parts += [f"give {count(strays, 'stray')} a due time"] if strays else []
     more = "; --delay 0s lets a purge take it at once" if known.full else ""
     replaced = 0 if Verdict.STRAY not in known.found else known.found[Verdict.STRAY].replaced
@@ -354,6 +366,16 @@ def _lost(known: Situation) -> Iterator[Step]:
     )
 
 
+def _after_start(known: Situation) -> Iterator[Step]:
+    strays = count(_waiting_strays(known), "stray")
+    yield Step(
+        f"once the broker runs, and has the replicas in sync in whose place {strays} without topic ID lie, look again: "
+        "then they get a due time",
+        known.call.doctor(),
+        later=True,
+    )
+
+
 def _purge(known: Situation) -> Iterator[Step]:
     yield Step(f"delete for ever the {known.due} staged whose time has come", known.call.purge())
 
@@ -376,7 +398,7 @@ TABLE: tuple[Line, ...] = (
     Line(foreign, move_foreign),
     Line(abandoned, move_abandoned),
     Line(renamed, rename_back),
-    Line(damaged_beside_live, move_damaged),
+    Line(not_live, move_not_live),
     Line(lambda s: _repairs(s) and not _contradicted(s), _repair),
     Line(lambda s: s.full and _plans(s), _fallback),
     Line(_plans, _plan),
@@ -388,6 +410,7 @@ TABLE: tuple[Line, ...] = (
     Line(lambda s: s.due_inside and (not s.in_use or _changes(s)), _purge),
     Line(_loses, _lost),
     Line(lambda s: _stands_still(s) and not _loses(s), _start),
+    Line(lambda s: s.trust is MetadataTrust.GOOD and _waiting_strays(s) > 0, _after_start),
     Line(lambda s: s.due, _purge),
     Line(lambda s: s.staged or _plans(s), _wait),
 )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from reconciler.cli.frame.inputs import Inputs
 from reconciler.cli.frame.question import broker_in_question
 from reconciler.next_steps import (
+    NAMED_AT_ONCE,
     REPAIRED,
     Call,
     FoundVerdict,
@@ -170,7 +171,7 @@ def _examined(
         start.asked.mode is Mode.ZOOKEEPER and not start.asked.migrating,
         tuple(filter(_is_forbidden, call.log_dirs)),
         looked.repairable,
-        looked.uncertain,
+        (*looked.uncertain, *(_set_aside(judged) if trust is MetadataTrust.GOOD else ())),
     )
     return ExaminedBroker(
         broker.cluster or None,
@@ -249,6 +250,21 @@ def _is_bare_stray(judged: Judged) -> bool:
     return judged.verdict is Verdict.STRAY and not judged.row.disk_topic_id
 
 
+def _set_aside(judged: Sequence[Judged]) -> list[UncertainReplica]:
+    """Find strays without topic ID of which the metadata wants no replica here: no plan ever takes them."""
+    from layout.directory_name import MAX_DIRECTORY_NAME
+
+    wanted = {(each.wanted["topic"], each.wanted["partition"]) for each in judged if each.wanted is not None}
+    reason = "it has no topic ID, and the metadata wants no replica of its name here"
+    strays = [each.observed for each in judged if _is_bare_stray(each) and each.observed is not None]
+    return [
+        UncertainReplica(row["log_dir"], row["name"], row["topic"], reason, is_live=False, is_set_aside=True)
+        for row in strays
+        # A name of the greatest length may be cut, so the topic may be another one.
+        if (row["topic"], row["partition"]) not in wanted and len(row["name"]) < MAX_DIRECTORY_NAME
+    ]
+
+
 def _live(judged: Sequence[Judged]) -> frozenset[tuple[str, int | None]]:
     """Topic and partition of each live replica."""
     seen = (each for each in judged if each.row.kind == "live")
@@ -265,23 +281,28 @@ def _found(
     several: Sequence[Judged], in_sync: frozenset[tuple[str, int | None]], live: frozenset[tuple[str, int | None]]
 ) -> FoundVerdict:
     directories = [each for each in several if each.observed is not None and _is_directory(each.observed)]
-    first = (directories or several)[0]
-    row = first.observed or {}
-    stranger = first.row.id_topic if first.row.id_topic != first.row.topic else ""
-    return FoundVerdict(
-        len(several),
-        row.get("log_dir"),
-        row.get("name"),
-        row.get("topic"),
-        row.get("partition"),
-        stranger or None,
-        sum(_comes_back(each, live) for each in several),
-        len(directories),
-        sum(
-            _is_bare_stray(each) and (each.row.topic, (each.observed or {}).get("partition")) in in_sync
-            for each in several
+    first, *others = (_alone(each) for each in (directories or several)[:NAMED_AT_ONCE])
+    strays = [each for each in several if _is_bare_stray(each)]
+    replaced = sum((each.row.topic, (each.observed or {}).get("partition")) in in_sync for each in strays)
+    return replace(
+        first,
+        number=len(several),
+        wanted=sum(_comes_back(each, live) for each in several),
+        directories=len(directories),
+        replaced=replaced,
+        sole=sum(
+            each.wanted is not None and each.wanted["in_sync"] and each.wanted["isr_size"] == 1 for each in several
         ),
-        sum(each.wanted is not None and each.wanted["in_sync"] and each.wanted["isr_size"] == 1 for each in several),
+        left=len(strays) - replaced,
+        others=tuple(others),
+    )
+
+
+def _alone(judged: Judged) -> FoundVerdict:
+    row = judged.observed or {}
+    stranger = judged.row.id_topic if judged.row.id_topic != judged.row.topic else ""
+    return FoundVerdict(
+        1, row.get("log_dir"), row.get("name"), row.get("topic"), row.get("partition"), stranger or None
     )
 
 

@@ -282,6 +282,20 @@ def test_what_was_renamed_by_hand_gets_its_name_back_and_a_foreign_directory_goe
     assert words(Situation(CALL, {Verdict.FOREIGN: FoundVerdict(1, D1, "lost+found", directories=1)}))[0] == "ls"
 
 
+@pytest.mark.parametrize("verdict", [Verdict.FOREIGN, Verdict.FUTURE_ABANDONED, Verdict.RENAMED])
+def test_several_that_are_moved_by_hand_are_each_named_and_of_the_rest_the_number_is_said(verdict: Verdict) -> None:
+    each = [FoundVerdict(1, D1, f"a b-{n}", "a b", n, belongs_to="orders", directories=1) for n in range(5)]
+    several = replace(each[0], number=7, directories=7, others=tuple(each[1:]))
+    *moves, look = next_steps(Situation(CALL, {verdict: several}))[:6]
+    assert [step.command.argv[:3] for step in moves if step.command is not None] == [
+        ("mv", "-nT" if verdict is Verdict.RENAMED else "-n", f"{D1}/a b-{number}") for number in range(5)
+    ]
+    assert len({step.command.argv[3] for step in moves if step.command is not None}) == 5
+    assert (look.why, look.command) == ("2 more are like that: look again, and doctor names the next", CALL.doctor())
+    five = replace(several, number=5, directories=5)
+    assert CALL.doctor() not in [step.command for step in next_steps(Situation(CALL, {verdict: five}))]
+
+
 def order(situation: Situation) -> list[str]:
     """Verb of each step, or the first word of what is done by hand."""
     return [
@@ -424,3 +438,20 @@ def test_a_move_that_nobody_will_finish_is_moved_out_while_the_broker_stands_sti
     assert next_steps(replace(situation, found={Verdict.FUTURE_ABANDONED: replace(copy, wanted=1)})) == ()
     steps = next_steps(replace(situation, trust=MetadataTrust.OLD))
     assert not any(step.text and step.text.startswith("mv") for step in steps)
+
+
+def test_a_stray_of_which_no_plan_says_what_becomes_of_it_is_not_planned_again_and_again() -> None:
+    name = f"gone-3.{'0' * 32}-stray"
+    unknown = UncertainReplica(D1, name, "gone", "it has no topic ID", is_live=False, is_set_aside=True)
+    situation = Situation(CALL, {Verdict.STRAY: FoundVerdict(1, D1, name, left=1)}, uncertain=(unknown,))
+    assert commands(situation)[0] == f"mv -n {D1}/{name} {D1}.{name}"
+    assert words(situation) == ["mv", "preflight", "start the broker"]
+    assert "plan" in words(replace(situation, found={Verdict.STRAY: FoundVerdict(2, D1, name, left=1)}))
+
+
+def test_a_stray_in_whose_place_nothing_is_in_sync_yet_is_looked_at_again_after_the_start() -> None:
+    found = {Verdict.STRAY: FoundVerdict(1, D1, "x", left=1), Verdict.MISSING: FoundVerdict(1)}
+    start, look = next_steps(Situation(CALL, found))
+    assert start.why.startswith("start the broker")
+    assert (look.command, look.later) == (CALL.doctor(), True)
+    assert not any(step.later for step in next_steps(Situation(CALL, found, trust=MetadataTrust.OLD)))

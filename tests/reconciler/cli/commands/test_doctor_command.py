@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from click.testing import Result
 
 from layout import meta_properties, partition_metadata
 from layout.directory_name import stray_name
-from layout.ids import DirectoryId
+from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from logstore.log_dir import LogDir
 from reconciler.cli.commands.doctor import SCHEMA_VERSION
@@ -23,6 +24,7 @@ from tests.reconciler.cli.conftest import CLUSTER, OLD_ORDERS, ORDERS, make_log_
 
 Run = Callable[..., Result]
 UNIQUE = "0123456789abcdef0123456789abcdef"
+MANY = TopicId(bytes(range(51, 67)))
 
 
 @pytest.fixture
@@ -132,6 +134,38 @@ def test_a_stray_is_planned_with_its_option_and_what_was_renamed_gets_its_name_b
     found = commands(document(run("doctor", log_dir, "--metadata", fresh, "--format", "json")))
     assert found[0] == f"mv -nT {log_dir}/kicks-0 {log_dir}/orders-0"
     assert found[1] == f"logstore plan {log_dir} --metadata {fresh} --strays -o plan.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "topic_id"),
+    [
+        ("backup %d", None),
+        (f"gone-%d.{UNIQUE}-future", OLD_ORDERS),
+        (f"gone-%d.{UNIQUE}-stray", None),
+        ("many_-%d", MANY),
+    ],
+    ids=["foreign", "future", "stray without ID", "renamed"],
+)
+def test_seven_directories_that_are_moved_by_hand_are_named_five_at_a_time_and_all_commands_work(
+    cluster, run: Run, name: str, topic_id: TopicId | None
+) -> None:
+    disk = make_log_dir(cluster.folder / "seven", 1, {name % number: topic_id for number in range(7)})
+    builder = DesiredBuilder()
+    builder.topic("orders", str(ORDERS))
+    for partition in range(7 if topic_id == MANY else 0):
+        builder.partition("many", str(MANY), partition, [1, 2], isr=[1, 2], leader=2)
+    (cluster.folder / "seven-metadata").mkdir()
+    identity = MetadataIdentity("kraft", "x", CLUSTER, timestamp_ms=time.time_ns() // 1_000_000)
+    parquet.save_state(builder.build(identity), str(cluster.folder / "seven-metadata"))
+    asked = ("doctor", disk, "--metadata", cluster.folder / "seven-metadata", "--format", "json")
+    for named in (5, 2):
+        moves = [each for each in commands(document(run(*asked))) if each.startswith("mv ")]
+        assert len(moves) == named
+        subprocess.run(["bash", "-ec", "\n".join(moves)], check=True)
+    assert not {"FOREIGN", "FUTURE_ABANDONED", "STRAY", "RENAMED"} & document(run(*asked))["totals"].keys()
+    assert {path.name for path in disk.iterdir() if path.is_dir()} == (
+        {f"many-{number}" for number in range(7)} if topic_id == MANY else set()
+    )
 
 
 def test_the_folder_of_fallback_records_and_the_release_stay_in_the_commands(
