@@ -7,15 +7,17 @@ metadata is written when all faults are planted, so that nothing on the disks is
 from __future__ import annotations
 
 import os
+import shutil
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from layout import meta_properties, partition_metadata
 from layout.directory_name import live_name
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
-from reconciler.desired import DesiredBuilder, MetadataIdentity
+from reconciler.desired import Completeness, DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -38,14 +40,22 @@ class Bench:
     """The disks that the operator names at first."""
     own_copy: bool = False
     """Whether the operator has only the metadata in the broker's own log dirs at first."""
+    partial: bool = False
+    """Whether the operator has only metadata of one topic at first, which say nothing of the others."""
     out_of_sync: set[str] = field(default_factory=set)
     """Replicas of broker 2 that the others have left behind."""
     sole: set[str] = field(default_factory=set)
     """Replicas of broker 2 that nobody else has in sync, and so nobody leads while it is down."""
+    moving: set[str] = field(default_factory=set)
+    """Replicas that a reassignment brings to broker 2, and that it has not caught up with."""
     epochs: dict[str, int] = field(default_factory=dict)
     """Leader epoch of partitions in the metadata; of the others, 0."""
     never_live: dict[str, TopicId] = field(default_factory=dict)
     """Data that must never be live under a topic ID, by a word in its first segment."""
+    registered: list[str] = field(
+        default_factory=lambda: [str(DirectoryId.from_halves(77, disk)) for disk in (1, 2)], init=False
+    )
+    """What the broker told the controllers of its disks at its last start."""
     mounts: list[tuple[Path, Path]] = field(default_factory=list)
     """Disks that are not mounted: where each lies meanwhile, and its mount point."""
 
@@ -65,11 +75,13 @@ class Bench:
     @property
     def first_source(self) -> str:
         """The metadata that the operator names at first."""
-        return str(self.disks[0] / "remote-log-index-cache") if self.own_copy else self.source
+        if self.own_copy:
+            return str(self.disks[0] / "remote-log-index-cache")
+        return str(self.folder / "partial") if self.partial else self.source
 
     def learn(self) -> None:
         """From now on, the operator names every disk and the controllers' metadata."""
-        self.given, self.own_copy = [0, 1], False
+        self.given, self.own_copy, self.partial = [0, 1], False, False
 
     def build(self) -> None:
         """Lay out the healthy broker."""
@@ -122,28 +134,52 @@ class Bench:
 
     def write_metadata(self) -> None:
         """Write what the controllers say at this moment."""
-        builder, behind = DesiredBuilder(), {(NODE, name) for name in self.out_of_sync}
-        for topic, topic_id in self.topics.items():
-            builder.topic(topic, str(topic_id))
+        identity = MetadataIdentity("kraft", "written", CLUSTER, offset=42, timestamp_ms=time.time_ns() // 1_000_000)
+        self.metadata.mkdir(exist_ok=True)
+        parquet.save_state(self._said(self.topics).build(identity), str(self.metadata))
+        if self.own_copy:
+            own = replace(identity, location="the broker's own copy", keeper=NODE)
+            (self.disks[0] / "remote-log-index-cache").mkdir()
+            state = self._said(self.topics).build(own)
+            parquet.save_state(state, str(self.disks[0] / "remote-log-index-cache"))
+        if self.partial:
+            described = replace(identity, completeness=Completeness.INCREMENTAL)
+            (self.folder / "partial").mkdir()
+            parquet.save_state(self._said(["clicks"]).build(described), str(self.folder / "partial"))
+
+    def _said(self, topics: Iterable[str]) -> DesiredBuilder:
+        """Collect what the controllers say of some topics, and of the brokers."""
+        builder = DesiredBuilder()
+        for topic in topics:
+            topic_id = str(self.topics[topic])
+            builder.topic(topic, topic_id)
             for partition in range(PARTITIONS):
                 name = live_name(topic, partition)
                 nodes = [1, NODE, 3] if name in self.wanted else [1, 3]
-                isr = [NODE] if name in self.sole else [each for each in nodes if (each, name) not in behind]
-                leader, epoch = -1 if name in self.sole else 1, self.epochs.get(name, 0)
-                builder.partition(topic, str(topic_id), partition, nodes, isr=isr, leader=leader, leader_epoch=epoch)
+                behind = self.out_of_sync | self.moving
+                isr = [NODE] if name in self.sole else [each for each in nodes if each != NODE or name not in behind]
+                builder.partition(
+                    topic,
+                    topic_id,
+                    partition,
+                    nodes,
+                    isr=isr,
+                    adding=[NODE] if name in self.moving else [],
+                    leader=-1 if name in self.sole else 1,
+                    leader_epoch=self.epochs.get(name, 0),
+                )
         for node in (1, NODE, 3):
-            ids = [str(DirectoryId.from_halves(77 if node == NODE else 100 + node, disk)) for disk in (1, 2)]
-            builder.broker(node, 100 + node, node == NODE, ids)
-        identity = MetadataIdentity("kraft", "written", CLUSTER, offset=42, timestamp_ms=time.time_ns() // 1_000_000)
-        state = builder.build(identity)
-        self.metadata.mkdir(exist_ok=True)
-        parquet.save_state(state, str(self.metadata))
-        if self.own_copy:
-            (self.disks[0] / "remote-log-index-cache").mkdir()
-            parquet.save_state(state, str(self.disks[0] / "remote-log-index-cache"))
+            ids = [str(DirectoryId.from_halves(100 + node, disk)) for disk in (1, 2)]
+            builder.broker(node, 100 + node, node == NODE, self.registered if node == NODE else ids)
+        return builder
 
     def start(self) -> None:
-        """Do what a broker in KRaft mode does at its start: make what is missing anew."""
+        """Do what a broker in KRaft mode does at its start: register its disks, and make what is missing anew."""
+        found = [meta_properties.parse((disk / meta_properties.FILE_NAME).read_bytes()) for disk in self.disks]
+        there = [str(each.directory_id) for each in found]
+        if there != self.registered:
+            self.registered = there
+            self.write_metadata()
         for name, topic_id in self.wanted.items():
             if not any((disk / name).is_dir() for disk in self.disks):
                 self.replica(0, name, topic_id)
@@ -155,7 +191,7 @@ class Bench:
         """Mount what is not mounted, and say whether there was something."""
         found = bool(self.mounts)
         for lies, belongs in self.mounts:
-            belongs.rmdir()
+            shutil.rmtree(belongs)
             lies.rename(belongs)
         self.mounts.clear()
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from itertools import combinations
 
 from layout import meta_properties, partition_metadata
 from layout.directory_name import delete_name, future_name, stray_name
@@ -13,7 +14,7 @@ from layout.meta_properties import MetaProperties
 from layout.topic import TopicPartition
 from logstore.log_dir import LogDir
 from logstore.staging import Candidate, stage
-from tests.operator_loop.bench import CLICKS, NODE, OLD, ORDERS, UNIQUE, Bench
+from tests.operator_loop.bench import CLICKS, CLUSTER, NODE, OLD, ORDERS, UNIQUE, Bench
 
 DAY_MS = 86_400_000
 Plant = Callable[[Bench], None]
@@ -53,6 +54,11 @@ def stray_without_id_behind(bench: Bench) -> None:
     """The same, and the broker is stopped for so long that the ISR has lost the replica."""
     bench.replica(0, stray_name("orders", 3, UNIQUE), None)
     bench.out_of_sync.add("orders-3")
+
+
+def stray_without_id_of_deleted_topic(bench: Bench) -> None:
+    """Somebody deleted partition.metadata; the broker set the replica aside, and then its topic was deleted."""
+    bench.replica(0, stray_name("gone", 9, UNIQUE), None)
 
 
 def stray_that_is_wanted(bench: Bench) -> None:
@@ -230,6 +236,15 @@ def future(bench: Bench) -> None:
     bench.replica(1 - home, future_name("clicks", 5, UNIQUE), CLICKS)
 
 
+def in_flight(bench: Bench) -> None:
+    """The broker stopped while a reassignment was bringing it a replica."""
+    bench.topics["arriving"] = TopicId(b"arriving".ljust(16))
+    bench.wanted["arriving-0"] = bench.topics["arriving"]
+    bench.replica(1, "arriving-0", bench.topics["arriving"])
+    bench.moving.add("arriving-0")
+    bench.write_checkpoints()
+
+
 def disk_copied(bench: Bench) -> None:
     """The second disk was made as a copy of the first, directory.id and all."""
     shutil.copy(bench.disks[0] / meta_properties.FILE_NAME, bench.disks[1])
@@ -237,8 +252,13 @@ def disk_copied(bench: Bench) -> None:
 
 def disk_of_another_cluster(bench: Bench) -> None:
     """The second disk is that of the same node in another cluster."""
-    identity = MetaProperties(1, "another-cluster", NODE, DirectoryId.from_halves(99, 2))
-    (bench.disks[1] / meta_properties.FILE_NAME).write_bytes(meta_properties.encode(identity, "today"))
+    _format(bench, "another-cluster")
+
+
+def metadata_log_left(bench: Bench) -> None:
+    """Somebody moved the metadata log to the first disk, and left the old one behind."""
+    for number in range(2):
+        bench.replica(number, "__cluster_metadata-0", TopicId.from_halves(0, 1))
 
 
 def disk_not_mounted(bench: Bench) -> None:
@@ -247,6 +267,28 @@ def disk_not_mounted(bench: Bench) -> None:
     bench.disks[1].rename(lies)
     bench.disks[1].mkdir()
     bench.mounts.append((lies, bench.disks[1]))
+
+
+def disk_made_anew(bench: Bench) -> None:
+    """The second disk broke, and a new one was formatted in its place."""
+    shutil.rmtree(bench.disks[1])
+    bench.disks[1].mkdir()
+    _format(bench, CLUSTER)
+
+
+def another_disk_mounted(bench: Bench) -> None:
+    """A disk that the broker never had is mounted in the place of the second one."""
+    lies = bench.folder / "unmounted"
+    bench.disks[1].rename(lies)
+    bench.disks[1].mkdir()
+    _format(bench, CLUSTER)
+    bench.mounts.append((lies, bench.disks[1]))
+
+
+def _format(bench: Bench, cluster: str) -> None:
+    """Give the second disk a name that nobody registered."""
+    identity = MetaProperties(1, cluster, NODE, DirectoryId.from_halves(99, 2))
+    (bench.disks[1] / meta_properties.FILE_NAME).write_bytes(meta_properties.encode(identity, "today"))
 
 
 def disk_not_given(bench: Bench) -> None:
@@ -259,11 +301,16 @@ def own_copy_alone(bench: Bench) -> None:
     bench.own_copy = True
 
 
+def partial_metadata(bench: Bench) -> None:
+    """The operator has a description of one topic, which says nothing of the other."""
+    bench.partial = True
+
+
 FAULTS: Mapping[str, Plant] = {
     plant.__name__: plant
     for plant in (
         *(stale_id, not_assigned, unknown_topic, stray, stray_without_id, stray_without_id_behind),
-        *(stray_that_is_wanted, duplicate, damaged, duplicate_alike),
+        *(stray_without_id_of_deleted_topic, stray_that_is_wanted, duplicate, damaged, duplicate_alike),
         *(no_id, checkpoint_entry, damaged_checkpoint, leftover, foreign_directory, foreign_file, renamed, missing),
         *(older_topic_above, older_topic_equal, older_topic_below, older_topic_damaged),
         *(damaged_with_later_epoch, damaged_only_copy, damaged_unwanted, damaged_future, damaged_stray),
@@ -273,9 +320,14 @@ FAULTS: Mapping[str, Plant] = {
             future,
             marked_delete,
             future_abandoned,
+            in_flight,
+            metadata_log_left,
+            disk_made_anew,
+            another_disk_mounted,
             disk_not_mounted,
             disk_not_given,
             own_copy_alone,
+            partial_metadata,
         ),
     )
 }
@@ -286,5 +338,18 @@ WHOSE_DISK: Mapping[str, tuple[Plant, frozenset[str]]] = {
     "disk_of_another_cluster": (disk_of_another_cluster, frozenset({"NODE_IN_SEVERAL_CLUSTERS"})),
 }
 """Faults where only a person knows whose disk it is, with the findings of the fleet that say so."""
+
+OF_ONE_DISK = ("disk_made_anew", "another_disk_mounted", "disk_not_mounted")
+"""What the second disk can be alone."""
+
+CONTRADICTIONS = frozenset({*combinations(OF_ONE_DISK, 2), ("damaged_only_copy", "disk_made_anew")})
+"""Faults that cannot be together, or that leave nothing to heal: the only copy was on the disk that broke."""
+
+NOT_PLANTABLE: Mapping[str, str] = {
+    "OK": "it says that there is no fault",
+    "INVENTORY_AGE": "the disks are read at the moment that they are judged; only an inventory can be of another time",
+    "TOPIC_ID_CHANGED": "the disks do not keep what an earlier audit found; its report has to be given beside them",
+}
+"""Verdicts and findings of the fleet that no fault on one broker's disks has, with the reason."""
 
 assert ORDERS != CLICKS

@@ -78,6 +78,8 @@ class Operator:
     changed: int = 0
     """How many steps were done when something had last changed; before that, a command may be the same as after."""
     failed: list[str] = field(default_factory=list)
+    later: list[dict[str, Any]] = field(default_factory=list)
+    """What doctor asks to look at again once the broker was started."""
 
     def heal(self) -> None:
         """Go on until nothing is left to do."""
@@ -85,7 +87,7 @@ class Operator:
         while queue and len(self.done) <= MOST_STEPS:
             step = queue.pop(0)
             if step["command"] is None:
-                self._by_hand(step["why"])
+                queue += self._by_hand(step["why"])
                 continue
             line = self._filled(step["command"])
             words = shlex.split(line)
@@ -135,7 +137,9 @@ class Operator:
         return json.loads(ran.stdout)
 
     def _steps(self, document: Any) -> list[dict[str, Any]]:
-        steps = [step for broker in document["brokers"] for step in broker["next"] if not step["later"]]
+        steps = [step for broker in document["brokers"] for step in broker["next"]]
+        self.later = [step for step in steps if step["later"] and step["command"].startswith("logstore doctor ")]
+        steps = [step for step in steps if not step["later"]]
         # The first blank is filled in before anything else: what follows was said without what it would tell.
         blanks = [step for step in steps if step["command"] and self._filled(step["command"]) != step["command"]]
         return blanks[:1] or steps
@@ -144,15 +148,20 @@ class Operator:
         others = [str(disk) for number, disk in enumerate(self.bench.disks) if number not in self.bench.given]
         return command.replace("OTHER_LOG_DIR", " ".join(others)).replace("SOURCE", self.bench.source)
 
-    def _by_hand(self, why: str) -> None:
-        if why.startswith("start the broker") and self.starts:
-            self.bench.start()
-        elif why.startswith("stop the broker"):
-            self.bench.stop()
+    def _by_hand(self, why: str) -> list[dict[str, Any]]:
+        """Do what has no command, and return what is looked at after it."""
         self.done.append(why.split(";", maxsplit=1)[0])
         self.changed = len(self.done)
+        if why.startswith("start the broker") and self.starts:
+            self.bench.start()
+            return self.later
+        if why.startswith("stop the broker"):
+            self.bench.stop()
+        return []
 
     def _tool(self, line: str) -> None:
+        if line.startswith("mv "):
+            self.changed = len(self.done)
         ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
         if ran.returncode != 0 and not line.startswith("findmnt"):
             self.failed.append(f"exit code {ran.returncode}: {line}\n{ran.stderr}")

@@ -16,11 +16,12 @@ from click.testing import CliRunner
 
 from reconciler.cli import logstore
 from reconciler.next_steps import outcomes, table
+from reconciler.verdicts import FLEET_ADVICE, Verdict
 from tests.operator_loop.bench import Bench
-from tests.operator_loop.faults import FAULTS, WHOSE_DISK
+from tests.operator_loop.faults import CONTRADICTIONS, FAULTS, NOT_PLANTABLE, WHOSE_DISK
 from tests.operator_loop.operator_loop import Operator
 
-PAIRS = list(combinations(FAULTS, 2))
+PAIRS = [pair for pair in combinations(FAULTS, 2) if pair not in CONTRADICTIONS]
 SAMPLE = sorted(Random(3).sample(PAIRS, 20))
 
 
@@ -120,6 +121,21 @@ def fill(disk: Path) -> None:
     with contextlib.suppress(OSError), (next(disk.glob("clicks-*")) / "1.log").open("wb", buffering=0) as file:
         while True:
             file.write(bytes(4096))
+
+
+def test_every_verdict_and_every_finding_of_the_fleet_is_planted_or_has_its_reason(tmp_path: Path) -> None:
+    found: set[str] = set()
+    for name, plant in {**FAULTS, **{name: plant for name, (plant, _) in WHOSE_DISK.items()}}.items():
+        bench = Bench(tmp_path / name)
+        bench.build()
+        plant(bench)
+        bench.write_metadata()
+        given = [str(bench.disks[number]) for number in bench.given]
+        words = ["audit", *given, "--metadata", bench.first_source, "--format", "json"]
+        audit = json.loads(CliRunner().invoke(logstore, words).stdout)
+        found |= {each["verdict"] for each in audit["findings"]} | {each["kind"] for each in audit["fleet"]}
+    assert found | NOT_PLANTABLE.keys() == {*Verdict, *FLEET_ADVICE}
+    assert found & NOT_PLANTABLE.keys() == set(), "planted after all"
 
 
 def doctor(bench: Bench, *options: str) -> Any:
