@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from reconciler.cli import logstore
+from reconciler.verdicts import CLOCK_SKEW_MS
 from tools.real_broker.client import Record, Topic, until
 from tools.real_broker.cluster import Cluster
 from tools.real_broker.errors import StartError
@@ -67,6 +69,7 @@ class SickBroker:
         until("the topic of offsets is there", lambda: client.find_topic("__consumer_offsets"))
         until("all replicas are in sync", lambda: not client.under_replicated())
         cluster.stop_broker(SICK)
+        stopped = time.time()
         self.new = cluster.recreate_topic("again", [[1, 2], [1, 2]])
         # As many records again in each partition, so that only their bytes tell the old ones from the new ones.
         self.records["again"] = [
@@ -78,6 +81,9 @@ class SickBroker:
         client.delete_topic("gone", wait=not is_zookeeper)
         if is_zookeeper:
             cluster.forget_topic("gone")
+        # What was written less than the margin before the metadata's time may be newer than the metadata.
+        late = stopped + 2 * CLOCK_SKEW_MS / 1000
+        until("the metadata is later than the last write of the broker", lambda: time.time() > late)
         self._started_at = 0
         self._kept, self._plan = self.broker.folder / "kept", self.broker.folder / "plan.json"
         for disk in self.disks:

@@ -89,6 +89,7 @@ def sums(broker: Broker) -> dict[str, str]:
 def plans(cluster: Cluster, broker: Broker, folder: Path) -> Iterator[tuple[Path, Path]]:
     """Two plans that are made while the broker runs: to stage a replica of nobody's topic, and to write a topic ID.
 
+    It is staged in the log dir itself, where a purge needs the broker's locks: beside it, a broker may start meanwhile.
     The replica and the file are put back as they were at the end, lest a broker of KRaft sets replicas aside.
     """
     replica = broker.replica(TOPIC, 0)
@@ -104,7 +105,8 @@ def plans(cluster: Cluster, broker: Broker, folder: Path) -> Iterator[tuple[Path
     staging, repair = folder / "plan.json", folder / "repair.json"
     try:
         asked = [*broker.log_dirs, "--metadata", metadata(cluster)]
-        for command in (["plan", "--topic", NOBODYS, "--allow", "sole-copy", "-o", staging], ["repair", "-o", repair]):
+        staged = ["plan", "--topic", NOBODYS, "--allow", "sole-copy", "--staging", "in-place", "-o", staging]
+        for command in (staged, ["repair", "-o", repair]):
             made = run(*command, *asked)
             assert made.exit_code == 1, made.output
         yield staging, repair
@@ -146,7 +148,7 @@ def replicas_and_notes(broker: Broker) -> dict[str, str]:
 
     KRaft's own log is left out: a broker fetches into it before it takes the locks of its log dirs.
     """
-    not_by_lock = (".deleting/", "/.logstore_", "/__cluster_metadata-0/")
+    not_by_lock = ("-stray/", "/.logstore_", "/__cluster_metadata-0/")
     return {file: text for file, text in sums(broker).items() if not any(part in file for part in not_by_lock)}
 
 
@@ -208,6 +210,8 @@ def test_a_broker_does_not_start_while_a_command_is_at_work_and_does_afterwards(
             purge.send_signal(signal.SIGINT)
             said, _ = purge.communicate(timeout=SECONDS_TO_END)
         assert (purge.returncode, "interrupted before all that is due was purged" in said) == (130, True), said
+        ended = run("purge", *broker.log_dirs, "--location", json.loads(staged)["location"], "--before-due")
+        assert ended.exit_code == 0, ended.output  # a broker before 3.6.1 does not start beside what is left of it
         each_cluster.start_broker(2)
         assert is_locked(broker)
         # One for each disk that was repaired: 2.8 writes topic IDs late, so they may be missing on both.
