@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         step_of_finding,
         step_of_fleet,
         step_of_rule,
+        step_of_strays,
         step_of_undecided,
     )
     from reconciler.next_steps.outcomes import (
@@ -50,6 +51,7 @@ else:
                 "step_of_finding",
                 "step_of_fleet",
                 "step_of_rule",
+                "step_of_strays",
                 "step_of_undecided",
             ),
             "outcomes": (
@@ -99,6 +101,7 @@ __all__ = [
     "step_of_finding",
     "step_of_fleet",
     "step_of_rule",
+    "step_of_strays",
     "step_of_undecided",
     "steps_after_apply",
     "steps_after_repair",

@@ -23,6 +23,7 @@ from typing import Any
 from layout.directory_name import DirectoryKind, parse
 from reconciler.next_steps.call import Call
 from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Command, Step, ToolCommand
+from reconciler.text import count
 from reconciler.verdicts import Verdict, location_of
 
 _Finding = Mapping[str, Any]
@@ -45,6 +46,13 @@ def _planned(_: _Finding, call: Call) -> Step:
 
 def _stray(_: _Finding, call: Call) -> Step:
     return Step("plan to bring back what is wanted, and to give the rest a due time", call.plan(strays=True))
+
+
+def step_of_strays(number: int, call: Call) -> Step:
+    """Return the step that gives a due time to strays that a broker left, without which no purge takes them."""
+    left = count(number, "stray that a broker left has", "strays that a broker left have")
+    why = f"{left} no due time, and no purge takes what has none: plan to give one to what is surely unwanted"
+    return Step(why, call.plan(strays=True))
 
 
 def _missing(_: _Finding, call: Call) -> Step:

@@ -109,6 +109,7 @@ def command(
     from logstore import SystemClock
     from logstore.purge import PurgeRules, Throttle
     from reconciler.cli.frame import ask_again, log_dirs_in
+    from reconciler.next_steps import Call, step_of_strays
 
     if before_due and not locations:
         raise UsageError("--before-due takes what may still be wanted: name each one with --location")
@@ -140,6 +141,9 @@ def command(
     wanted = [] if look is None else _wanted_steps(reports, look)
     for step in wanted:
         say_step(step, "wanted again")
+    strays = 0 if quiet else _strays(reports)
+    if strays:
+        say_step(step_of_strays(strays, Call(paths, specs, fallback_folder)))
     waiting = bool(wanted) or any(report.waiting for report in reports)
     if any(report.cancelled for report in reports):
         return Exit.INTERRUPTED
@@ -163,6 +167,14 @@ def _wanted_steps(reports: Sequence[LogDirPurge], look: SecondLook) -> list[Step
     """List how each directory that is due comes back, and was kept because it is wanted again."""
     places = [(report.log_dir, kept.location) for report in reports for kept in report.kept]
     return [look.steps[place] for place in places if place in look.steps]
+
+
+def _strays(reports: Sequence[LogDirPurge]) -> int:
+    """Count the strays that a broker left, and that nothing gave a due time."""
+    from layout.directory_name import DirectoryKind, parse
+
+    kept = [each.location for report in reports for each in report.kept if each.why == "no-record"]
+    return sum(parse(os.path.basename(location)).kind is DirectoryKind.STRAY for location in kept)
 
 
 def _one_of(locations: tuple[str, ...]) -> Callable[[Staged], bool]:

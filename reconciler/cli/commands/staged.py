@@ -19,6 +19,7 @@ from reconciler.cli.frame import (
     fallback_records_option,
     output_options,
     say,
+    say_step,
 )
 from reconciler.text import NOTHING, age, count, csv_text, moment, size
 
@@ -79,12 +80,13 @@ class StagedRow:
 def command(*, paths: tuple[str, ...], form: str, output: str | None, fallback_folder: str | None) -> Exit:
     """List what is staged in log dirs, and the '-stray' directories that a broker left.
 
-    Each one says when a purge may take it, and where it would go back to. Nothing is changed, no lock is taken, and a
-    running broker is not disturbed.
+    Each one says when a purge may take it, and where it would go back to. Of strays, which have no such time, the plan
+    that gives them one is named. Nothing is changed, no lock is taken, and a running broker is not disturbed.
 
     Exit code 4: a log dir is absent or cannot be read; the others are listed.
     """
     from reconciler.cli.frame import log_dirs_in
+    from reconciler.next_steps import Call, step_of_strays
 
     log_dirs = log_dirs_in(paths)
     check_output(Format(form), output, log_dirs)
@@ -98,6 +100,9 @@ def command(*, paths: tuple[str, ...], form: str, output: str | None, fallback_f
                 out.write(_text(other, rows).encode("utf-8", "surrogateescape"))
     for problem in unreadable:
         say(problem)
+    strays = sum(row.state == "stray" for row in rows)
+    if strays:
+        say_step(step_of_strays(strays, Call(paths, fallback=fallback_folder)))
     return Exit.PARTLY_FAILED if unreadable else Exit.CLEAN
 
 

@@ -17,6 +17,7 @@ from reconciler.next_steps import (
     step_of_finding,
     step_of_fleet,
     step_of_rule,
+    step_of_strays,
 )
 from reconciler.preflight.rules import RULES
 from reconciler.verdicts import FLEET_ADVICE, Verdict
@@ -63,6 +64,13 @@ def test_a_stray_leads_to_a_plan_that_takes_strays_and_a_duplicate_to_a_repair_o
     assert duplicate is not None
     assert "--strays" in (stray.text or "")
     assert duplicate.text == f"logstore repair {D1} '{D2}' --metadata /meta -o repair.json"
+
+
+def test_strays_without_a_due_time_lead_to_a_plan_that_gives_them_one() -> None:
+    one, two = (step_of_strays(number, CALL) for number in (1, 2))
+    assert one.why.startswith("1 stray that a broker left has no due time")
+    assert two.why.startswith("2 strays that a broker left have no due time")
+    assert one.command == two.command == CALL.plan(strays=True)
 
 
 def test_a_missing_replica_is_said_to_come_by_itself() -> None:

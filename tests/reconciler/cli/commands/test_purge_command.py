@@ -107,6 +107,16 @@ def test_a_stray_that_a_broker_left_is_kept_and_reported(run: Run, log_dir: str)
     result = run("purge", log_dir)
     assert f"{log_dir}: keep {stray.name}: a broker left it; nothing says when it may go" in result.stdout.splitlines()
     assert stray.exists()
+    assert f"    logstore plan {log_dir} --metadata SOURCE --strays -o plan.json\n" in result.stderr
+    assert "logstore plan" not in run("purge", log_dir, "--quiet").output
+
+
+def test_a_purge_that_asks_metadata_names_them_in_the_plan_for_strays(cluster, run: Run) -> None:
+    log_dir, spare = cluster.log_dirs[0], cluster.folder / "spare records"
+    (Path(log_dir) / f"orders-7.{'0' * 32}-stray").mkdir()
+    spare.mkdir()
+    result = run("purge", log_dir, "--metadata", cluster.metadata, "--spare-records", spare, "--dry-run")
+    assert f"    logstore plan {log_dir} --metadata {cluster.metadata} --strays -o plan.json\n" in result.stderr
 
 
 @contextmanager

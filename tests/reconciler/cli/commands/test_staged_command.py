@@ -6,18 +6,20 @@ import csv
 import io
 import json
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
+from layout import partition_metadata
 from layout.directory_name import stray_name
 from layout.ours import STAGED_RECORD
 from logstore.log_dir import LogDir
 from reconciler.cli.commands.staged import SCHEMA_VERSION
 from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, LONG_AGO_MS, stage_replica
-from tests.reconciler.cli.conftest import ORDERS
+from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS, long_written
 
 Run = Callable[..., Result]
 STRAY = f"orders-7.{'0' * 32}-stray"
@@ -64,6 +66,22 @@ def test_the_table_reads_well_and_overdue_ones_stand_out(run: Run, log_dir: str)
     assert "1970-01-01 00:16:40 UTC (overdue by " in result.stdout
     assert "(in " in result.stdout
     assert "a broker left it" in result.stdout
+
+
+def test_the_command_that_is_printed_for_a_stray_gives_it_a_due_time(
+    run: Run, cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log_dir = cluster.log_dirs[0]
+    (Path(log_dir) / STRAY).mkdir()
+    (Path(log_dir) / STRAY / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(OLD_ORDERS))
+    long_written(Path(log_dir))
+    (printed,) = [line for line in run("staged", log_dir).stderr.splitlines() if line.startswith("    ")]
+    assert printed.strip() == f"logstore plan {log_dir} --metadata SOURCE --strays -o plan.json"
+    planned = run(*shlex.split(printed.replace("SOURCE", cluster.metadata))[1:])
+    assert run("apply", "plan.json").exit_code == 0, planned.output
+    assert [row["state"] for row in rows(run, log_dir)] == ["staged"]
+    assert "plan" not in run("staged", log_dir).stderr
 
 
 def test_ndjson_and_csv_have_a_line_for_each(run: Run, log_dir: str) -> None:
