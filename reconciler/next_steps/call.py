@@ -6,7 +6,7 @@ records as they were given, so that no next command looks at less than the one b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from reconciler.next_steps.command import LOG_DIR, SERVER, SOURCE, Command, ToolCommand
@@ -14,8 +14,8 @@ from reconciler.next_steps.command import LOG_DIR, SERVER, SOURCE, Command, Tool
 _LIVE = ("kafka:", "kafka-all:", "zk:")
 """Beginnings of sources that answer with what holds at the moment they are asked."""
 
-PLAN_FILE, REPAIR_FILE = "plan.json", "repair.json"
-"""Where the printed commands keep a plan and a repair plan: in the current directory."""
+PLAN_FILE, REPAIR_FILE, ADOPTION_FILE = "plan.json", "repair.json", "adoption.json"
+"""Where the printed commands keep a plan, a repair plan and one that adopts data: in the current directory."""
 
 WITHOUT_ID = "--strays-without-id"
 """The option of a plan for strays without a topic ID."""
@@ -107,13 +107,14 @@ class Call:
         """Carry out a plan."""
         return Command("apply", (_as_argument(plan_file), *self._fallback))
 
-    def repair(self, *, only: Iterable[str] = (), adopted: Iterable[str] = (), kept: Iterable[str] = ()) -> Command:
+    def repair(self, *, only: Iterable[str] = (), adopted: Collection[str] = (), kept: Iterable[str] = ()) -> Command:
         """Plan what is put right, of all kinds or of some, with topics whose data is adopted, and copies that stay."""
         kinds = [("--only", kind) for kind in sorted(only)]
         chosen = [*kinds, *(("--adopt-topic-id", topic) for topic in sorted(adopted))]
         chosen += [("--keep", path) for path in sorted(kept)]
         words = tuple(word for pair in chosen for word in pair)
-        return Command("repair", (*self._paths, *self._sources, *words, "-o", REPAIR_FILE))
+        plan_file = ADOPTION_FILE if adopted else REPAIR_FILE
+        return Command("repair", (*self._paths, *self._sources, *words, "-o", plan_file))
 
     def apply_repair(self, plan_file: str = REPAIR_FILE) -> Command:
         """Carry out a repair plan."""

@@ -51,7 +51,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from reconciler.next_steps.call import FALLBACK_FOLDER
+from reconciler.next_steps.call import ADOPTION_FILE, FALLBACK_FOLDER
 from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Step, ToolCommand
 from reconciler.next_steps.findings import KEPT_BY_CHOICE, step_of_fleet, step_of_rule, step_of_undecided
 from reconciler.next_steps.moves import (
@@ -291,7 +291,7 @@ def _adopt(known: Situation) -> Iterator[Step]:
         f"{found[0].reason}. Only if its data is the present topic's, write that topic's ID",
         known.call.repair(adopted=topics),
     )
-    yield Step("write it; the file is backed up first, and it can be undone", known.call.apply_repair())
+    yield Step("write it; the file is backed up first, and it can be undone", known.call.apply_repair(ADOPTION_FILE))
 
 
 def _explain(known: Situation) -> Iterator[Step]:

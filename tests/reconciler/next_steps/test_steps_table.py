@@ -349,7 +349,16 @@ def test_what_may_be_the_only_copy_is_never_staged_and_the_sentence_says_what_is
     adopted, applied, *_ = next_steps(Situation(CALL, {Verdict.NO_ID: FoundVerdict()}, repairable=0, uncertain=left))
     assert adopted.command == CALL.repair(adopted=["orders"])
     assert "may be the only copy" in adopted.why and "Only if its data is the present topic's" in adopted.why
-    assert applied.command == CALL.apply_repair()
+    assert applied.command == CALL.apply_repair("adoption.json")
+
+
+def test_a_repair_and_an_adoption_of_one_round_are_both_applied() -> None:
+    found = {Verdict.DAMAGED: FoundVerdict(), Verdict.LEFTOVER: FoundVerdict()}
+    situation = Situation(CALL, found, repairable=1, uncertain=(doubtful("orders-0", adopt=True),))
+    steps = [step.command.argv for step in next_steps(situation) if step.command is not None]
+    written = [argv[-1] for argv in steps if argv[1] == "repair" and "-o" in argv]
+    applied = [argv[-1] for argv in steps if argv[1:3] == ("repair", "--apply")]
+    assert written == applied == ["repair.json", "adoption.json"]
 
 
 @pytest.mark.parametrize("verdict", REPAIRED)
