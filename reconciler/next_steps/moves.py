@@ -110,7 +110,7 @@ def move_not_live(known: Situation) -> Iterator[Step]:
     """Move them out."""
     found, steps = not_live(known), []
     for each in found:
-        harm = "so no plan takes it" if each.is_set_aside else "which takes the log dir offline"
+        harm = "so no plan takes it" if each.is_unclaimed else "which takes the log dir offline"
         why = f"{each.reason}, {harm}, and it is no live replica: move it out of the log dir"
         steps.append(Step(why, _out_of(each.log_dir, each.path)))
     yield from _some(steps, len(found), known.call)

@@ -91,7 +91,7 @@ class UncertainReplica:
         waits: whether its topic ID is certain once stale replicas of the topic are staged, or those that were renamed
             by hand have their names again.
         is_repaired: whether a repair would write the topic ID all the same, because nothing denies it.
-        is_set_aside: whether it is a stray without topic ID, of which the metadata wants no replica here by its name.
+        is_unclaimed: whether it is a stray without topic ID, of which the metadata wants no replica here by its name.
     """
 
     log_dir: str
@@ -103,7 +103,7 @@ class UncertainReplica:
     can_go: bool = False
     waits: bool = False
     is_repaired: bool = False
-    is_set_aside: bool = False
+    is_unclaimed: bool = False
 
     @property
     def path(self) -> str:

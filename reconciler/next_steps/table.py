@@ -185,7 +185,7 @@ def _strays(known: Situation) -> int:
 def _waiting_strays(known: Situation) -> int:
     """Count the strays without topic ID that a plan takes once the replica in their place is in sync."""
     left = 0 if Verdict.STRAY not in known.found else known.found[Verdict.STRAY].left
-    return left - sum(each.is_set_aside for each in known.uncertain)
+    return left - sum(each.is_unclaimed for each in known.uncertain)
 
 
 def _stages(known: Situation) -> bool:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from logstore.purge import LogDirPurge, PurgeRules
     from logstore.staging import FallbackRecords, Staged
     from reconciler.cli.frame import SecondLook
-    from reconciler.next_steps import Step
+    from reconciler.next_steps import Call, Step
 
 Result = TypeVar("Result")
 
@@ -109,7 +109,7 @@ def command(
     from logstore import SystemClock
     from logstore.purge import PurgeRules, Throttle
     from reconciler.cli.frame import ask_again, log_dirs_in
-    from reconciler.next_steps import Call, step_of_strays
+    from reconciler.next_steps import Call
 
     if before_due and not locations:
         raise UsageError("--before-due takes what may still be wanted: name each one with --location")
@@ -139,11 +139,7 @@ def command(
         _print_report(report, quiet=quiet, dry_run=dry_run)
     say_unseen(reports)
     wanted = [] if look is None else _wanted_steps(reports, look)
-    for step in wanted:
-        say_step(step, "wanted again")
-    strays = 0 if quiet else _strays(reports)
-    if strays:
-        say_step(step_of_strays(strays, Call(paths, specs, fallback_folder)))
+    _say_ways_on(wanted, [] if quiet else reports, Call(paths, specs, fallback_folder))
     waiting = bool(wanted) or any(report.waiting for report in reports)
     if any(report.cancelled for report in reports):
         return Exit.INTERRUPTED
@@ -169,12 +165,17 @@ def _wanted_steps(reports: Sequence[LogDirPurge], look: SecondLook) -> list[Step
     return [look.steps[place] for place in places if place in look.steps]
 
 
-def _strays(reports: Sequence[LogDirPurge]) -> int:
-    """Count the strays that a broker left, and that nothing gave a due time."""
+def _say_ways_on(wanted: Iterable[Step], reports: Sequence[LogDirPurge], call: Call) -> None:
+    """Say how what is wanted again comes back, and name the plan that gives strays of a broker a due time."""
     from layout.directory_name import DirectoryKind, parse
+    from reconciler.next_steps import step_of_strays
 
+    for step in wanted:
+        say_step(step, "wanted again")
     kept = [each.location for report in reports for each in report.kept if each.why == "no-record"]
-    return sum(parse(os.path.basename(location)).kind is DirectoryKind.STRAY for location in kept)
+    strays = sum(parse(os.path.basename(location)).kind is DirectoryKind.STRAY for location in kept)
+    if strays:
+        say_step(step_of_strays(strays, call))
 
 
 def _one_of(locations: tuple[str, ...]) -> Callable[[Staged], bool]:

@@ -171,7 +171,7 @@ def _examined(
         start.asked.mode is Mode.ZOOKEEPER and not start.asked.migrating,
         tuple(filter(_is_forbidden, call.log_dirs)),
         looked.repairable,
-        (*looked.uncertain, *(_set_aside(judged) if trust is MetadataTrust.GOOD else ())),
+        (*looked.uncertain, *(_unclaimed_strays(judged) if trust is MetadataTrust.GOOD else ())),
     )
     return ExaminedBroker(
         broker.cluster or None,
@@ -250,7 +250,7 @@ def _is_bare_stray(judged: Judged) -> bool:
     return judged.verdict is Verdict.STRAY and not judged.row.disk_topic_id
 
 
-def _set_aside(judged: Sequence[Judged]) -> list[UncertainReplica]:
+def _unclaimed_strays(judged: Sequence[Judged]) -> list[UncertainReplica]:
     """Find strays without topic ID of which the metadata wants no replica here: no plan ever takes them."""
     from layout.directory_name import MAX_DIRECTORY_NAME
 
@@ -258,7 +258,7 @@ def _set_aside(judged: Sequence[Judged]) -> list[UncertainReplica]:
     reason = "it has no topic ID, and the metadata wants no replica of its name here"
     strays = [each.observed for each in judged if _is_bare_stray(each) and each.observed is not None]
     return [
-        UncertainReplica(row["log_dir"], row["name"], row["topic"], reason, is_live=False, is_set_aside=True)
+        UncertainReplica(row["log_dir"], row["name"], row["topic"], reason, is_live=False, is_unclaimed=True)
         for row in strays
         # A name of the greatest length may be cut, so the topic may be another one.
         if (row["topic"], row["partition"]) not in wanted and len(row["name"]) < MAX_DIRECTORY_NAME

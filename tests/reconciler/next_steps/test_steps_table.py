@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from reconciler.next_steps import (
     BLANKS,
     KEPT_BY_CHOICE,
+    NAMED_AT_ONCE,
     REFETCH,
     REPAIRED,
     Call,
@@ -284,11 +285,12 @@ def test_what_was_renamed_by_hand_gets_its_name_back_and_a_foreign_directory_goe
 
 @pytest.mark.parametrize("verdict", [Verdict.FOREIGN, Verdict.FUTURE_ABANDONED, Verdict.RENAMED])
 def test_several_that_are_moved_by_hand_are_each_named_and_of_the_rest_the_number_is_said(verdict: Verdict) -> None:
-    each = [FoundVerdict(1, D1, f"a b-{n}", "a b", n, belongs_to="orders", directories=1) for n in range(5)]
+    named = range(NAMED_AT_ONCE)
+    each = [FoundVerdict(1, D1, f"a b-{n}", "a b", n, belongs_to="orders", directories=1) for n in named]
     several = replace(each[0], number=7, directories=7, others=tuple(each[1:]))
     *moves, look = next_steps(Situation(CALL, {verdict: several}))[:6]
     assert [step.command.argv[:3] for step in moves if step.command is not None] == [
-        ("mv", "-nT" if verdict is Verdict.RENAMED else "-n", f"{D1}/a b-{number}") for number in range(5)
+        ("mv", "-nT" if verdict is Verdict.RENAMED else "-n", f"{D1}/a b-{n}") for n in named
     ]
     assert len({step.command.argv[3] for step in moves if step.command is not None}) == 5
     assert (look.why, look.command) == ("2 more are like that: look again, and doctor names the next", CALL.doctor())
@@ -451,7 +453,7 @@ def test_a_move_that_nobody_will_finish_is_moved_out_while_the_broker_stands_sti
 
 def test_a_stray_of_which_no_plan_says_what_becomes_of_it_is_not_planned_again_and_again() -> None:
     name = f"gone-3.{'0' * 32}-stray"
-    unknown = UncertainReplica(D1, name, "gone", "it has no topic ID", is_live=False, is_set_aside=True)
+    unknown = UncertainReplica(D1, name, "gone", "it has no topic ID", is_live=False, is_unclaimed=True)
     situation = Situation(CALL, {Verdict.STRAY: FoundVerdict(1, D1, name, left=1)}, uncertain=(unknown,))
     assert commands(situation)[0] == f"mv -n {D1}/{name} {D1}.{name}"
     assert words(situation) == ["mv", "preflight", "start the broker"]
