@@ -85,8 +85,11 @@ class Directory:
         Raises:
             UnsafePathError, OSError: as :meth:`child`.
         """
-        found = Directory(os.dup(self.descriptor), self.path)
-        for name in path.split("/") if path else ():
+        if not path:
+            return Directory(os.dup(self.descriptor), self.path)
+        first, *rest = path.split("/")
+        found = self.child(first)
+        for name in rest:
             parent = found
             try:
                 found = parent.child(name)
