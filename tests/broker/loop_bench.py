@@ -1,7 +1,7 @@
 """A real broker that was healthy when it stopped, for the faults of the operator loop: six partitions of two topics.
 
 It is the broker of ``cure_bench`` after its cure, with the replicas that nobody wants kept elsewhere, so that each of
-them X
+them can be planted by itself.
 """
 
 from __future__ import annotations
