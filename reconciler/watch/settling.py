@@ -17,8 +17,7 @@ from reconciler.watch.verdicts import VerdictChange
 SETTLE_S = 2.0
 """Seconds for which a verdict is held at least; a broker makes and renames directories well within that."""
 
-_CONDEMNED = frozenset({Verdict.UNKNOWN_TOPIC, Verdict.NOT_ASSIGNED, Verdict.STALE_ID})
-_HELD = _CONDEMNED | {Verdict.MISSING}
+_HELD = frozenset({Verdict.UNKNOWN_TOPIC, Verdict.NOT_ASSIGNED, Verdict.STALE_ID, Verdict.MISSING})
 
 _Replica = tuple[BrokerKey, str, int]
 
@@ -44,14 +43,14 @@ class Settling:
     @property
     def is_waiting(self) -> bool:
         """Whether a verdict waits for metadata that was read after it was seen."""
-        return any(held.change.after in _CONDEMNED for held in self._held.values())
+        return bool(self._held)
 
     def take(self, changes: Iterable[VerdictChange], newer_than: float) -> list[VerdictChange]:
         """Hold back what may be a matter of time, and return the rest.
 
         Args:
             changes: in their order.
-            newer_than: condemned replicas wait for metadata that was read later.
+            newer_than: what is held back waits for metadata that was read later.
         """
         passed = []
         for each in changes:
@@ -69,11 +68,7 @@ class Settling:
     def settled(self, read_at: float) -> list[VerdictChange]:
         """Return what has been held for long enough, and by metadata that was read at this time."""
         until = self._clock() - self._settle_s
-        ready = [
-            replica
-            for replica, held in self._held.items()
-            if held.since <= until and (held.change.after not in _CONDEMNED or read_at > held.newer_than)
-        ]
+        ready = [replica for replica, held in self._held.items() if held.since <= until and read_at > held.newer_than]
         return [self._held.pop(replica).change for replica in ready]
 
 
