@@ -182,7 +182,7 @@ def is_repair_plan(data: bytes) -> bool:
     except DamagedFileError:
         return False
     first = actions[0] if isinstance(actions, list) and actions else None
-    return isinstance(first, dict) and first.get("kind") in frozenset(RepairKind)
+    return isinstance(first, dict) and first.get("kind") in list(RepairKind)  # a list: it may be no text at all
 
 
 def parse_repair_plan(data: bytes) -> RepairPlan:

@@ -148,6 +148,7 @@ def test_what_is_no_plan_is_refused(data: bytes) -> None:
         (b'{"actions":[{"kind":"stage"}]}', False),
         (b'{"actions":[]}', False),
         (b'{"actions":[1]}', False),
+        (b'{"actions":[{"kind":["stage"]}]}', False),
         (b"{", False),
     ],
 )
