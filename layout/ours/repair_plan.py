@@ -255,7 +255,7 @@ def _log_dir(reader: json_text.FieldReader) -> PlannedLogDir:
 def _action(fields: Mapping[str, object], number: int, known: set[str], reasons: list[str]) -> RepairAction:
     """Read one action, and note every problem under its number."""
     reader = json_text.FieldReader(fields)
-    found = [] if fields.get("kind") in frozenset(RepairKind) else [f"kind is {fields.get('kind')!r:.40}"]
+    found = [] if fields.get("kind") in list(RepairKind) else [f"kind is {fields.get('kind')!r:.40}"]
     kind = RepairKind.REMOVE_LEFTOVER if found else RepairKind(str(fields["kind"]))
     on_replica = kind in TOPIC_ID_REPAIRS or kind is RepairKind.STAGE_DUPLICATE
     action = RepairAction(

@@ -109,6 +109,7 @@ def test_a_path_that_a_repair_has_no_business_with_is_refused(number: int, path:
         (lambda f: f["log_dirs"][0].update(path="/d/../etc"), "path: expected an absolute path"),
         (lambda f: f["log_dirs"][0].update(node_id="one"), "node_id"),
         (lambda f: f["actions"][0].update(kind="format_disk"), "kind is 'format_disk'"),
+        (lambda f: f["actions"][0].update(kind=["format_disk"]), "kind is ['format_disk']"),
         (lambda f: f["actions"][0].update(topic_id="A" * 22), "expected a topic ID"),
         (lambda f: f["actions"][0].update(topic_id="!"), "topic_id"),
         (lambda f: f["actions"][0].update(expects="anything"), "expects and writes"),
