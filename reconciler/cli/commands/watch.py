@@ -6,7 +6,6 @@ reader that is gone. :mod:`logstore.watch` finds what changed, and :mod:`reconci
 
 from __future__ import annotations
 
-import select
 import signal
 import sys
 import threading
@@ -17,7 +16,16 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from reconciler.cli.frame import Exit, abandon_output, destination, metadata_option, on_signals, say, say_warnings
+from reconciler.cli.frame import (
+    Exit,
+    abandon_output,
+    destination,
+    is_output_unread,
+    metadata_option,
+    on_signals,
+    say,
+    say_warnings,
+)
 from reconciler.errors import UsageError
 from reconciler.text import count
 
@@ -116,7 +124,8 @@ def _write_changes(watch: Watch, metadata: WatchedMetadata, out: BinaryIO, initi
             if watch.is_stopped:
                 return
         is_shown, left = True, left if changes else MOST_WEIGHED
-        if (until is not None and time.monotonic() >= until) or _is_nobody_reading(out):
+        is_unread = out is getattr(sys.stdout, "buffer", None) and is_output_unread()
+        if is_unread or (until is not None and time.monotonic() >= until):
             return
 
 
@@ -165,14 +174,3 @@ def _stopped_by_signals(watch: Watch) -> Iterator[None]:
 
     with on_signals(stop):
         yield
-
-
-def _is_nobody_reading(out: BinaryIO) -> bool:
-    """Whether standard output is a pipe whose reader is gone, which otherwise only the next write would show."""
-    try:
-        poller = select.poll()
-        poller.register(out.fileno(), 0)
-        closed = any(events & (select.POLLERR | select.POLLNVAL) for _, events in poller.poll(0))
-    except (OSError, ValueError, AttributeError):
-        return False
-    return closed and out is getattr(sys.stdout, "buffer", None)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -58,8 +59,8 @@ class Commands(SuggestingGroup):
             formatter.write_dl([(name, line) for name, (_, line) in self._modules.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the options before the name of the command."""
-        with options_suggested():
+        """Read the options before the name of the command; the help that they ask for may find no reader."""
+        with sentences(), options_suggested():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> None:
@@ -69,6 +70,8 @@ class Commands(SuggestingGroup):
         ended = Exit.CLEAN if code is None else Exit(code)
         if ctx.meta.get(_INCOMPLETE) and ended in (Exit.CLEAN, Exit.FINDINGS):
             ended = Exit.PARTLY_FAILED
+        if ctx.meta.get(_UNREAD) and ended in (Exit.CLEAN, Exit.FINDINGS):
+            ended = Exit.CLOSED_PIPE
         ctx.exit(int(ended))
 
 
@@ -136,6 +139,9 @@ def sentences() -> Iterator[None]:
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except BaseException as error:
+        if isinstance(error, BrokenPipeError) and is_output_unread():
+            abandon_output()
+            raise click.exceptions.Exit(Exit.CLOSED_PIPE) from error
         if os.environ.get(TRACEBACK_VARIABLE) or isinstance(error, SystemExit):
             raise
         if not isinstance(error, ClosedPipeError):
@@ -165,12 +171,21 @@ def say_incomplete(sentence: str) -> None:
         context.meta[_INCOMPLETE] = True
 
 
+_UNREAD = "logstore.unread"
+
+
 def tell(line: str) -> None:
-    """Write a line about a change to standard output; the changes go on where nobody reads it any more."""
+    """Write a line about a change to standard output; the changes go on where nobody reads it any more.
+
+    The command ends with 141 then, in place of 0 or 1.
+    """
     try:
         click.echo(line)
     except BrokenPipeError:
         abandon_output()
+        context = click.get_current_context(silent=True)
+        if context is not None:
+            context.meta[_UNREAD] = True
 
 
 def say_step(step: Step, head: str = "next") -> None:
@@ -179,6 +194,16 @@ def say_step(step: Step, head: str = "next") -> None:
     if step.command is not None:
         with suppress(OSError):
             click.echo(f"    {step.text}", err=True)
+
+
+def is_output_unread() -> bool:
+    """Whether standard output is a pipe whose reader is gone, which otherwise only the next write would show."""
+    try:
+        poller = select.poll()
+        poller.register(sys.stdout.fileno(), 0)
+        return any(events & (select.POLLERR | select.POLLNVAL) for _, events in poller.poll(0))
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def abandon_output() -> None:
