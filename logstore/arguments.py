@@ -43,9 +43,9 @@ def check_fields(value: Any, error: Callable[[str], Exception], limits: Limits =
         given, hint = getattr(value, name), hints[name]
         least, most = limits.get(name, (-math.inf, math.inf))
         if not _fits(given, hint):
-            reasons.append(f"{name} = {given!r:.60}, where {_noun(hint)} is expected")
+            reasons.append(f"{name} = {_shown(given)}, where {_noun(hint)} is expected")
         elif not all(least <= number <= most for number in _numbers(given)):
-            reasons.append(f"{name} = {given!r:.60}, where {_range(least, most)} is expected")
+            reasons.append(f"{name} = {_shown(given)}, where {_range(least, most)} is expected")
     if reasons:
         raise error(f"{type(value).__name__} was given {'; '.join(reasons)}")
 
@@ -53,13 +53,13 @@ def check_fields(value: Any, error: Callable[[str], Exception], limits: Limits =
 def check_argument(name: str, given: object, expected: type[object], error: Callable[[str], Exception]) -> None:
     """Refuse an argument of another type, with the error that the function raises."""
     if not _fits(given, expected):
-        raise error(f"{name} = {given!r:.60}, where {_noun(expected)} is expected")
+        raise error(f"{name} = {_shown(given)}, where {_noun(expected)} is expected")
 
 
 def check_paths(name: str, given: object, error: Callable[[str], Exception]) -> None:
     """Refuse what is no list of paths; a text is one path, whose letters are none."""
     if isinstance(given, str | bytes) or not isinstance(given, Collection):
-        raise error(f"{name} = {given!r:.60}, where a list of paths is expected")
+        raise error(f"{name} = {_shown(given)}, where a list of paths is expected")
     for each in given:
         check_path(f"one of {name}", each, error)
 
@@ -67,7 +67,7 @@ def check_paths(name: str, given: object, error: Callable[[str], Exception]) -> 
 def check_path(name: str, given: object, error: Callable[[str], Exception]) -> None:
     """Refuse what is no path: neither a text nor something with ``__fspath__``."""
     if not isinstance(given, str | os.PathLike):
-        raise error(f"{name} = {given!r:.60}, where a path is expected")
+        raise error(f"{name} = {_shown(given)}, where a path is expected")
 
 
 @cache
@@ -113,6 +113,11 @@ def _is_a(given: object, kind: Any) -> bool:
 def _numbers(given: object) -> list[float]:
     values = given if isinstance(given, tuple) else (given,)
     return [each for each in values if isinstance(each, int | float)]
+
+
+def _shown(given: object) -> str:
+    """Write a value on one line, which the text of a table is not."""
+    return " ".join(f"{given!r:.60}".splitlines())
 
 
 def _noun(hint: Any) -> str:

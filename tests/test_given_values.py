@@ -15,6 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import logstore
@@ -41,10 +42,22 @@ from logstore import (
     scan_all,
 )
 from logstore.log_dir import ExpectedIdentity
-from logstore.purge import Throttle
+from logstore.purge import PurgeRules, Throttle
+from logstore.rows import ROW_SCHEMA
+from logstore.staging import Candidate
 from logstore.watch import WatchTimes
 from reconciler import Broker, ReconcilerError
-from reconciler.desired import Mode
+from reconciler.audit import audit
+from reconciler.broker import KnownEpochs
+from reconciler.desired import (
+    TOPIC_SCHEMA,
+    DesiredBuilder,
+    DesiredState,
+    MetadataIdentity,
+    Mode,
+    SavedTable,
+    check_columns,
+)
 from reconciler.plan import ApplyOptions, PlanChoice, PlanOrigin, Policy, RepairChoice
 from reconciler.preflight import BrokerAsked, KafkaRelease
 from reconciler.protocol import LeaderAndIsrRequest, LiveLeader, PartitionState, StopPartition, TopicState
@@ -63,6 +76,11 @@ MADE_BY_PROGRAMS: Mapping[type, Callable[[], Any]] = {
     StoreOptions: StoreOptions,
     ExpectedIdentity: ExpectedIdentity,
     WatchTimes: WatchTimes,
+    Candidate: lambda: Candidate("orders-0", TopicPartition("orders", 0), None, "STALE_ID", "", 0),
+    PurgeRules: lambda: PurgeRules(0),
+    MetadataIdentity: lambda: MetadataIdentity("kraft", "/metadata"),
+    DesiredState: lambda: DesiredBuilder().build(MetadataIdentity("kraft", "/metadata")),
+    KnownEpochs: KnownEpochs,
     Policy: Policy.cautious,
     PlanChoice: PlanChoice,
     PlanOrigin: lambda: PlanOrigin(0, "host", "user"),
@@ -127,6 +145,64 @@ def test_no_gate_can_be_opened_by_a_number_that_is_none_or_out_of_its_range() ->
     for field, value in (("delay_ms", -1), ("need", -1), ("sightings", 0), ("topics", "clicks*"), ("verdicts", "OK")):
         with pytest.raises(reconciler.ReconcilerError, match=f"PlanChoice was given {field} = "):
             PlanChoice(**{field: value})  # type: ignore[arg-type]
+
+
+def test_a_desired_state_takes_no_table_of_another_schema_in_memory_or_in_a_file() -> None:
+    state = MADE_BY_PROGRAMS[DesiredState]()
+    for field in ("replicas", "topics", "brokers"):
+        for table in (
+            pa.table({"topic": ["orders"]}),
+            getattr(state, field).append_column("x", pa.array([], pa.int8())),
+        ):
+            with pytest.raises(
+                ReconcilerError, match=f"^{field} of DesiredState has (the|no more) column.*, where .* is expected"
+            ):
+                dataclasses.replace(state, **{field: table})
+    with pytest.raises(ReconcilerError) as raised:
+        check_columns("topics", pa.table({"topic": ["orders"], "topic_id": [5]}), TOPIC_SCHEMA)
+    assert str(raised.value) == "topics has the column topic_id: int64, where the column topic_id: string is expected"
+    saved = SavedTable("/nowhere.parquet", TOPIC_SCHEMA, 0)
+    with pytest.raises(ReconcilerError, match="where the column partition: int32 is expected"):
+        dataclasses.replace(state, replicas=saved)
+
+
+def test_epochs_that_no_request_has_and_steps_that_remove_nothing_are_refused() -> None:
+    for call in (lambda: KnownEpochs(-1), lambda: KnownEpochs(0, -2), lambda: KnownEpochs(reached={"orders-0": 5})):  # type: ignore[dict-item]
+        with pytest.raises(ReconcilerError, match="KnownEpochs was given "):
+            call()
+    with pytest.raises(InvalidArgumentError, match="PurgeRules was given step_bytes = 0, where 1 or more is expected"):
+        PurgeRules(0, step_bytes=0)
+
+
+AUDITS: Mapping[str, dict[str, object]] = {
+    "tables": {"tables": ROW_SCHEMA.empty_table()},
+    "one of tables": {"tables": [{"kind": "live"}]},
+    "one of tables has no more columns, where the column cluster_id: string is expected": {
+        "tables": [ROW_SCHEMA.empty_table().select(["host"])]
+    },
+    "inventories": {"inventories": "/rows.parquet"},
+    "one of inventories": {"inventories": [5]},
+    "states": {"states": None},
+    "one of states": {"states": ["/metadata"]},
+    "folder": {"folder": None},
+    "/nowhere is no folder": {"folder": "/nowhere"},
+    "now_ms": {"now_ms": "now"},
+    "now_ms = -1": {"now_ms": -1},
+    "previous": {"previous": 5},
+    "memory_limit": {"memory_limit": 4_000_000},
+    "threads": {"threads": 0},
+    "gap_ms": {"gap_ms": math.inf},
+}
+
+
+@pytest.mark.parametrize("said", AUDITS)
+def test_an_audit_says_which_argument_is_wrong(said: str, tmp_path: Path) -> None:
+    right: dict[str, Any] = {"tables": [], "inventories": [], "states": [], "folder": str(tmp_path), "now_ms": 0}
+    with pytest.raises(ReconcilerError, match=f"^{said}") as raised:
+        audit(**right | AUDITS[said])
+    assert "\n" not in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
+    assert audit(**right).count == 0
 
 
 def request_of(in_sync: tuple[Any, ...]) -> LeaderAndIsrRequest:
@@ -248,7 +324,8 @@ def test_all_reasons_stand_in_one_sentence() -> None:
 def test_what_programs_make_is_all_in_the_table() -> None:
     """Every dataclass of the doors that checks itself has a right value here, from which the wrong ones are made."""
     checked = set()
-    for door in ("logstore", "logstore.log_dir", "logstore.watch", "reconciler.plan", "reconciler.preflight"):
+    of_engine = ("logstore", "logstore.log_dir", "logstore.watch", "logstore.staging", "logstore.purge")
+    for door in (*of_engine, *(f"reconciler.{name}" for name in ("plan", "preflight", "desired", "broker"))):
         module = importlib.import_module(door)
         for name in module.__all__:
             each = getattr(module, name)

@@ -6,6 +6,7 @@ left have no record, so no purge takes them. Source: DESIGN §5.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -15,7 +16,8 @@ from typing import Final
 from layout.directory_name import DirectoryKind, DirectoryName
 from layout.ours import STAGED_RECORD, StagedRecord
 from layout.topic import TopicPartition
-from logstore.errors import DamagedRecordError, UnsafePathError
+from logstore.arguments import check_fields
+from logstore.errors import DamagedRecordError, InvalidArgumentError, UnsafePathError
 from logstore.fs import Directory
 from logstore.log_dir import FileHolder, LogDirView
 from logstore.purge.report import KeepReason, KeptDirectory
@@ -44,6 +46,9 @@ class PurgeRules:
         keep_held: keep directories of which a process holds a file open.
         progress: called with the directories and bytes removed since the last call, from several threads.
         placements: the places that are looked at; None: all.
+
+    Raises:
+        InvalidArgumentError: a value is of another type, or no step of a file would remove anything.
     """
 
     now_ms: int
@@ -56,6 +61,9 @@ class PurgeRules:
     keep_held: bool = False
     progress: Callable[[int, int], None] | None = None
     placements: frozenset[Placement] | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, InvalidArgumentError, {"step_bytes": (1, math.inf)})
 
 
 @dataclass(slots=True)

@@ -8,7 +8,8 @@ from layout import partition_metadata
 from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.errors import UnreadableFileError
+from logstore.arguments import check_fields
+from logstore.errors import InvalidArgumentError, UnreadableFileError
 from logstore.fs import Directory, read_small_file
 from logstore.scan import METADATA_LIMIT
 from logstore.staging.listing import Staged
@@ -26,6 +27,9 @@ class Candidate:
         evidence: the sentence that explains the verdict.
         delay_ms: how long a purge must leave it alone.
         inode: of the partition dir when it was seen; None: not known.
+
+    Raises:
+        InvalidArgumentError: a value is of another type. What no record can hold, :func:`stage` refuses.
     """
 
     path: str
@@ -35,6 +39,19 @@ class Candidate:
     evidence: str
     delay_ms: int
     inode: int | None = None
+
+    def __post_init__(self) -> None:
+        # A broker stages 100,000 replicas at once: the annotations are asked only where something is wrong.
+        if not (
+            isinstance(self.path, str)
+            and isinstance(self.partition, TopicPartition)
+            and isinstance(self.topic_id, TopicId | None)
+            and isinstance(self.verdict, str)
+            and isinstance(self.evidence, str)
+            and type(self.delay_ms) is int
+            and (self.inode is None or type(self.inode) is int)
+        ):
+            check_fields(self, InvalidArgumentError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,14 @@ from functools import partial
 import duckdb
 import pyarrow as pa
 
+from logstore import check_argument
+from logstore.rows import ROW_SCHEMA
+from reconciler.audit.arguments import check_audit
 from reconciler.audit.dimension_tables import keep_metadata, parquet_files, quoted, rows_of
 from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed
 from reconciler.audit.fleet import INVENTORY_GAP_MS
 from reconciler.audit.result import AuditResult, conclude
-from reconciler.desired import DesiredState, SavedTable, by_cluster, registered_log_dirs, speaking
+from reconciler.desired import DesiredState, SavedTable, by_cluster, check_columns, registered_log_dirs, speaking
 from reconciler.errors import UsageError
 
 FINDINGS_FILE = "findings.parquet"
@@ -43,7 +46,7 @@ def audit(
 
     Args:
         tables: rows of scans, each in ROW_SCHEMA.
-        inventories: paths of Parquet files in ROW_SCHEMA.
+        inventories: paths of Parquet files in ROW_SCHEMA; :func:`logstore.rows.check_inventory` has accepted them.
         states: the desired states of the metadata sources; without any, only fleet findings can be made.
         folder: an existing folder; ``findings.parquet`` and ``topics.parquet`` are written there.
         now_ms: the time of the audit, ms since 1970; decides which staged replicas are due.
@@ -55,8 +58,15 @@ def audit(
 
     Raises:
         RefusedError: the metadata does not fit the log dirs; see :func:`reconciler.desired.by_cluster`.
-        UsageError: the folder holds the findings of an audit by Spark.
+        UsageError: an argument is not what it should be, or the folder holds the findings of an audit by Spark.
     """
+    numbers = {"now_ms": (now_ms, 0), "threads": (1 if threads is None else threads, 1), "gap_ms": (gap_ms, 0)}
+    check_audit({"inventories": inventories}, states, folder, numbers, previous)
+    check_argument("tables", tables, Sequence, UsageError)
+    for table in tables:
+        check_argument("one of tables", table, pa.Table, UsageError)
+        check_columns("one of tables", table, ROW_SCHEMA)
+    check_argument("memory_limit", memory_limit or "", str, UsageError)
     with tempfile.TemporaryDirectory(prefix="logstore-audit-") as spill, duckdb.connect() as connection:
         configure(connection, spill, memory_limit, threads)
         brokers = make_observed(connection, tables, inventories, now_ms)

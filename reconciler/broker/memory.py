@@ -6,13 +6,16 @@ sends, the journals of earlier ones and the records on the disks say more: see :
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
+from logstore import check_fields
 from reconciler.broker.judgement import PartitionKey
+from reconciler.errors import UsageError
 
 Epochs: TypeAlias = dict[str, dict[int, int]]
 """Topic → partition → last received leader epoch, for the partitions that the broker hosts."""
@@ -29,11 +32,17 @@ class KnownEpochs:
         controller_epoch: of the newest request.
         broker_epoch: of the newest request, or of the broker's registration; -1: not known.
         reached: replica → its topic ID, and the leader epoch of its last records.
+
+    Raises:
+        UsageError: a value is of another type, or an epoch that no request has.
     """
 
     controller_epoch: int = 0
     broker_epoch: int = -1
     reached: Mapping[PartitionKey, tuple[str, int]] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        check_fields(self, UsageError, {"controller_epoch": (0, math.inf), "broker_epoch": (-1, math.inf)})
 
     def is_older(self, key: PartitionKey, topic_id: TopicId | None, leader_epoch: int) -> bool:
         """Whether a request's leader epoch is older than the records of the replica, under the same topic ID."""

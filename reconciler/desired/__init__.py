@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         DesiredState,
         MetadataIdentity,
         SavedTable,
+        check_columns,
         in_memory,
     )
 else:
@@ -51,6 +52,7 @@ else:
                 "REPLICA_SCHEMA",
                 "SavedTable",
                 "TOPIC_SCHEMA",
+                "check_columns",
                 "in_memory",
             ),
         },
@@ -71,6 +73,7 @@ __all__ = [
     "SavedTable",
     "Speaks",
     "by_cluster",
+    "check_columns",
     "in_memory",
     "is_own_copy",
     "registered_log_dirs",

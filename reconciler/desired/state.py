@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
 
+from logstore import check_fields
 from reconciler.desired.mode import Mode
-from reconciler.errors import MetadataError
+from reconciler.errors import MetadataError, UsageError
 
 DESIRED_VERSION = 1
 
@@ -79,7 +81,11 @@ _MODES = {
 
 @dataclass(frozen=True, slots=True)
 class MetadataIdentity:
-    """Where a desired state comes from, how complete and how old it is."""
+    """Where a desired state comes from, how complete and how old it is.
+
+    Raises:
+        UsageError: a value is of another type.
+    """
 
     source: str
     """``kraft``, ``zookeeper-snapshot``, ``zookeeper``, ``kafka``, ``describe``, ``request`` or ``parquet``."""
@@ -116,6 +122,9 @@ class MetadataIdentity:
     """Whether a process, the running node, held the lock of that log dir when it was read."""
     keeper_decides: bool = False
     """Whether that node is the only voter: while it does not run, nothing is decided, and this is all there is."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, UsageError)
 
     def as_text(self, cluster: str = "") -> dict[str, str]:
         """Describe it for a plan, a repair plan or a journal: name of what is known → its value.
@@ -190,13 +199,38 @@ class SavedTable:
 
 @dataclass(frozen=True, slots=True)
 class DesiredState:
-    """What one metadata source says, as tables: see the schemas above."""
+    """What one metadata source says, as tables: see the schemas above.
+
+    Raises:
+        UsageError: a value is of another type, or a table of another schema.
+    """
 
     identity: MetadataIdentity
     replicas: pa.Table | SavedTable
     """The one table that grows with the fleet; a saved state leaves it in its file."""
     topics: pa.Table
     brokers: pa.Table
+
+    def __post_init__(self) -> None:
+        check_fields(self, UsageError)
+        for name, schema in (("replicas", REPLICA_SCHEMA), ("topics", TOPIC_SCHEMA), ("brokers", BROKER_SCHEMA)):
+            check_columns(f"{name} of DesiredState", getattr(self, name), schema)
+
+
+def check_columns(name: str, table: pa.Table | SavedTable, schema: pa.Schema) -> None:
+    """Refuse a table of another schema, by what differs first.
+
+    Raises:
+        UsageError: a column is missing, of another type, in another place, or one that the schema does not have.
+    """
+    if not table.schema.equals(schema):
+        pairs = zip_longest(_columns(table.schema), _columns(schema), fillvalue="no more columns")
+        has, wanted = next(pair for pair in pairs if pair[0] != pair[1])
+        raise UsageError(f"{name} has {has:.100}, where {wanted} is expected")
+
+
+def _columns(schema: pa.Schema) -> list[str]:
+    return [f"the column {each.name}: {each.type}{'' if each.nullable else ' not null'}" for each in schema]
 
 
 @dataclass(slots=True)

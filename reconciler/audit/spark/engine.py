@@ -21,6 +21,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from reconciler.audit.arguments import check_audit
 from reconciler.audit.dimension_tables import parquet_files, rows_of
 from reconciler.audit.fleet import INVENTORY_GAP_MS
 from reconciler.audit.result import AuditResult, conclude
@@ -59,8 +60,11 @@ def audit(
 
     Raises:
         RefusedError: the metadata does not fit the log dirs (:func:`reconciler.desired.by_cluster`), or Spark
-        failed.
+            failed.
+        UsageError: an argument is not what it should be.
     """
+    numbers = {"now_ms": (now_ms, 0), "gap_ms": (gap_ms, 0)}
+    check_audit({"trees": trees, "inventories": inventories}, states, folder, numbers, previous)
     ask = AuditRequest(trees, states, os.path.abspath(folder), now_ms, sizes, all_rows)
     try:
         with (

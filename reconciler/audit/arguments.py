@@ -1,0 +1,44 @@
+"""The check of what a program gives to an audit, the same for both engines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from logstore import check_argument, check_path, check_paths
+from reconciler.desired import DesiredState
+from reconciler.errors import UsageError
+
+
+def check_audit(
+    paths: Mapping[str, Sequence[str]],
+    states: Sequence[DesiredState],
+    folder: str,
+    numbers: Mapping[str, tuple[int, int]],
+    previous: str | None,
+) -> None:
+    """Refuse the arguments of an audit by either engine that are not what its docstring says.
+
+    Args:
+        paths: the lists of paths, by the name of the argument.
+        states: the desired states of the metadata sources.
+        folder: for the findings.
+        numbers: each with the least that it may be, by the name of the argument.
+        previous: an earlier audit's topics.
+
+    Raises:
+        UsageError: one is of another type, a number is too low, or the folder is not there.
+    """
+    for name, given in paths.items():
+        check_paths(name, given, UsageError)
+    check_argument("states", states, Sequence, UsageError)
+    for state in states:
+        check_argument("one of states", state, DesiredState, UsageError)
+    for name, path in (("folder", folder), ("previous", folder if previous is None else previous)):
+        check_path(name, path, UsageError)
+    if not os.path.isdir(folder):
+        raise UsageError(f"{folder} is no folder: make the one for the findings first")
+    for name, (number, least) in numbers.items():
+        check_argument(name, number, int, UsageError)
+        if number < least:
+            raise UsageError(f"{name} = {number}, where {least} or more is expected")
