@@ -361,7 +361,11 @@ def _locked(root: Directory, disk: Disk, before_made: Callable[[], object] = lam
     try:
         return Lock.take(root, disk, before_made)
     except OSError as error:
-        raise failure(f"the lock of {root.path} cannot be taken", error) from error
+        raised = failure(f"the lock of {root.path} cannot be taken", error)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            way_out = "to make room for that empty file, move a replica that nobody wants to another disk"
+            raise ChangeFailedError(f"{raised}; {way_out}") from error
+        raise raised from error
 
 
 def _made_with_parents(path: str, disk: Disk) -> Directory:

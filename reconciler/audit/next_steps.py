@@ -17,7 +17,7 @@ from reconciler.next_steps import Call, Step, step_of_finding, step_of_fleet
 from reconciler.text import json_objects
 from reconciler.verdicts import BENIGN, Advice, Verdict, advice_of
 
-_ASKED = ["verdict", "cluster_id", "broker", "log_dir", "name", "topic", "partition"]
+_ASKED = ["verdict", "cluster_id", "broker", "log_dir", "name", "topic", "partition", "disk_topic_id"]
 
 
 @dataclass(frozen=True, slots=True)

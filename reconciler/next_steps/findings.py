@@ -5,7 +5,7 @@
 | ABSENT, with a path / on a log dir that was not given  | ``findmnt`` / ``doctor … OTHER_LOG_DIR`` |
 | DAMAGED, DUPLICATE, NO_ID, CHECKPOINT_ENTRY, LEFTOVER  | ``repair`` of all log dirs              |
 | STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC                  | ``plan`` for all log dirs               |
-| STRAY                                                  | ``plan --strays``                       |
+| STRAY / without topic ID, or its name was cut          | ``plan --strays`` / ``doctor``          |
 | MISSING                                                | ``preflight``: a start makes it anew    |
 | FOREIGN, RENAMED, MARKED_DELETE                        | ``explain``, once explained ``doctor``  |
 | FUTURE, FUTURE_ABANDONED / IN_FLIGHT                   | Kafka's own listing                     |
@@ -20,7 +20,7 @@ import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from layout.directory_name import DirectoryKind, parse
+from layout.directory_name import MAX_DIRECTORY_NAME, DirectoryKind, parse
 from reconciler.next_steps.call import Call
 from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Command, Step, ToolCommand
 from reconciler.text import count
@@ -44,8 +44,19 @@ def _planned(_: _Finding, call: Call) -> Step:
     return Step("plan to stage what nobody wants; a plan is read before it is applied", call.plan())
 
 
-def _stray(_: _Finding, call: Call) -> Step:
+def _stray(finding: _Finding, call: Call) -> Step:
+    topic_id = finding.get("disk_topic_id") or finding.get("topic_id")
+    if not _tells_what_it_was(finding["name"], topic_id):
+        return _examined(finding, call)
     return Step("plan to bring back what is wanted, and to give the rest a due time", call.plan(strays=True))
+
+
+def _tells_what_it_was(name: str | None, topic_id: str | None) -> bool:
+    """Whether a stray has a topic ID and its whole name: a plan leaves others alone, unless the rest of the disk tells.
+
+    What is known of the broker as a whole says what becomes of those.
+    """
+    return bool(topic_id) and len(posixpath.basename(name or "")) < MAX_DIRECTORY_NAME
 
 
 def step_of_strays(number: int, call: Call) -> Step:
@@ -218,11 +229,11 @@ RULE_COMMANDS: Mapping[str, Callable[[str, str, Call], Command | ToolCommand]] =
     "link": _tool("readlink", "-f"),
     "unreadable_directory": _tool("ls", "-lad"),
     "marked_delete": _explain,
-    "stray": lambda _, __, call: call.plan(strays=True),
+    "stray": lambda _, __, call: call.plan(strays=True),  # of those that tell what they were
     "duplicate": _repair,
     # Replicas by topic ID and by what the cluster wants
     "partition_metadata": _repair,
-    "no_topic_id": _repair,
+    "no_topic_id": lambda _, __, call: call.doctor(),
     "stray_search_fails": _repair,
     "full_request_fails": _repair,
     "unwanted": _plan,
@@ -245,7 +256,9 @@ RULE_COMMANDS: Mapping[str, Callable[[str, str, Call], Command | ToolCommand]] =
 """By the rule of preflight that found something; a rule that is not here has no command."""
 
 
-def step_of_rule(rule: str, log_dir: str | None, name: str | None, problem: str | None, call: Call) -> Step | None:
+def step_of_rule(
+    rule: str, log_dir: str | None, name: str | None, problem: str | None, call: Call, *, topic_id: str | None = None
+) -> Step | None:
     """Return the next step for what preflight found; None: there is none.
 
     Args:
@@ -254,10 +267,13 @@ def step_of_rule(rule: str, log_dir: str | None, name: str | None, problem: str 
         name: path below the log dir; None or ".": the log dir itself.
         problem: what was found, for the step's sentence; None: the rule's name.
         call: how the program was called, with all log dirs of the broker.
+        topic_id: that the replica holds; None: none, or not known.
     """
     make = RULE_COMMANDS.get(rule)
     if make is None:
         return None
     place = log_dir or (call.log_dirs[0] if call.log_dirs else "LOG_DIR")
     path = posixpath.normpath(f"{place}/{name or '.'}")
+    if rule == "stray" and not _tells_what_it_was(name, topic_id):
+        return Step(problem or rule, call.doctor())
     return Step(problem or rule.replace("_", " "), make(path, place, call))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Iterator, Sequence
 
-from reconciler.next_steps.call import Call
+from layout.directory_name import MAX_DIRECTORY_NAME
+from reconciler.next_steps.call import FALLBACK_FOLDER, Call
 from reconciler.next_steps.command import Step, ToolCommand
 from reconciler.next_steps.situation import (
     NAMED_AT_ONCE,
@@ -20,6 +22,10 @@ from reconciler.verdicts import Verdict
 
 ANOTHER_DISKS = frozenset({"DUPLICATE_DIRECTORY_ID", "NODE_IN_SEVERAL_CLUSTERS", "OTHER_CLUSTER"})
 """Kinds of fleet finding by which a disk is a copy, or of another cluster."""
+
+
+UNWANTED = (Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC)
+"""Verdicts whose replicas a plan stages."""
 
 
 def metadata_log_left(known: Situation) -> Obstacle | None:
@@ -116,6 +122,22 @@ def move_not_live(known: Situation) -> Iterator[Step]:
     yield from _some(steps, len(found), known.call)
 
 
+def move_for_lock(known: Situation) -> Iterator[Step]:
+    """Make room for the lock, by one of the live replicas that nobody wants; then look at everything once more."""
+    log_dir, folder = known.without_lock[0], posixpath.dirname(known.call.fallback or FALLBACK_FOLDER)
+    kinds = (known.found[verdict] for verdict in UNWANTED if verdict in known.found)
+    unwanted = [each for kind in kinds for each in (kind, *kind.others) if each.log_dir == log_dir]
+    why = f"the disk of {log_dir} has no room even for the empty file .lock, which every change needs"
+    if unwanted and known.trust is MetadataTrust.GOOD:
+        path = _place(unwanted[0])[1]
+        there = posixpath.join(folder, posixpath.basename(path))
+        yield Step(f"{why}: move a replica that nobody wants to another disk", ToolCommand("mkdir", ("-p", folder)))
+        yield Step("it can come back from there", ToolCommand("mv", ("-n", path, there)))
+    else:
+        yield Step(f"{why}: move a file that the broker does not need to another disk")
+    yield Step("look at everything once more", known.call.doctor())
+
+
 def _place(found: FoundVerdict) -> tuple[str, str]:
     """Log dir and path of a finding."""
     return found.log_dir or "", posixpath.join(found.log_dir or "", found.name or "")
@@ -131,5 +153,8 @@ def _some(steps: Sequence[Step], number: int, call: Call) -> Iterator[Step]:
 
 
 def _out_of(log_dir: str, path: str) -> ToolCommand:
-    """Move a directory out of its log dir, to a name beside it."""
-    return ToolCommand("mv", ("-n", path, f"{posixpath.normpath(log_dir)}.{posixpath.basename(path)}"))
+    """Move a directory out of its log dir, to a name beside it; of a name that gets too long, the end is kept."""
+    home, name = posixpath.normpath(log_dir), posixpath.basename(path)
+    while len(os.fsencode(f"{posixpath.basename(home)}.{name}")) > MAX_DIRECTORY_NAME:
+        name = name[1:]
+    return ToolCommand("mv", ("-n", path, f"{home}.{name}"))

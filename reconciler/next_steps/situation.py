@@ -44,7 +44,8 @@ class FoundVerdict:
         directories: how many of them are directories.
         replaced: how many strays have no topic ID, and a live replica in their place that is in sync.
         sole: of how many the metadata has no other copy in sync.
-        left: how many strays a plan leaves alone: without topic ID, and no live replica in sync in their place.
+        left: how many strays a plan leaves alone: without topic ID, and no live replica in sync in their place; with a
+            name that was cut; or with a live replica of their topic ID in their place.
         others: the findings after the first, each alone, up to :data:`NAMED_AT_ONCE` in all; directories come first,
             and where there are any, only they are named.
     """
@@ -77,7 +78,7 @@ class Obstacle:
 class UncertainReplica:
     """A replica whose ``partition.metadata`` is damaged or missing, and whose topic ID nothing makes certain.
 
-    A stray without topic ID is one only if nothing else says what becomes of it.
+    A stray is one only if nothing else says what becomes of it.
 
     Attributes:
         log_dir: where it lies.
@@ -91,7 +92,8 @@ class UncertainReplica:
         waits: whether its topic ID is certain once stale replicas of the topic are staged, or those that were renamed
             by hand have their names again.
         is_repaired: whether a repair would write the topic ID all the same, because nothing denies it.
-        is_unclaimed: whether it is a stray without topic ID, of which the metadata wants no replica here by its name.
+        is_unclaimed: whether it is a stray that no plan ever takes: without topic ID, and the metadata wants no replica
+            of its name here; with a name that was cut; or with a live replica of its topic ID in its place.
     """
 
     log_dir: str
@@ -133,6 +135,7 @@ class Situation:
         uncertain: damaged replicas, and replicas without topic ID, whose topic ID nothing makes certain.
         on_zookeeper: whether the broker runs in ZooKeeper mode for good, and so writes missing topic IDs by itself.
         unreadable: log dirs that this user may not read, so that nothing is known of what lies there.
+        without_lock: log dirs without the lock file that every change needs, on whose disks no file can be made.
     """
 
     call: Call
@@ -152,6 +155,7 @@ class Situation:
     unreadable: tuple[str, ...] = ()
     repairable: int | None = None
     uncertain: tuple[UncertainReplica, ...] = ()
+    without_lock: tuple[str, ...] = ()
 
     def number(self, *verdicts: Verdict) -> int:
         """Count the findings of some verdicts."""

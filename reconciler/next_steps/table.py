@@ -14,13 +14,16 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | the broker registered a log dir that was not given              | ``doctor … OTHER_LOG_DIR``                       |
 | no metadata, another cluster's, or the copy of a stopped broker | ``doctor … --metadata SOURCE``                   |
 | old metadata, or metadata without its end                       | ``doctor … --metadata SOURCE``                   |
-| a broker runs here, and something has to be changed             | stop the broker                                  |
+| a broker runs here, and something has to be changed             | stop the broker; for strays alone it has time    |
+| a disk that takes no file more, without its lock file           | ``mv`` an unwanted replica to another disk,      |
+|                                                                 | ``doctor``; the list ends                        |
 | a directory of a foreign name                                   | ``mv`` it out of the log dir                     |
 | FUTURE_ABANDONED of a broker that stands still, and not wanted  | ``mv`` it out of the log dir                     |
 | a replica under another name than its topic ID has              | ``mv`` it to that name                           |
 | DUPLICATE, and nothing tells which copy is the better one       | ``ls`` of both; ``repair`` with ``--keep COPY``  |
 | a future or stray replica whose partition.metadata is damaged   | ``mv`` it out of the log dir                     |
-| STRAY without topic ID, and none of its name is wanted here     | ``mv`` it out of the log dir                     |
+| STRAY without topic ID, and none of its name is wanted here;    | ``mv`` it out of the log dir                     |
+| with a cut name; or with a live replica of its ID in its place  |                                                  |
 | DUPLICATE, DAMAGED, NO_ID, CHECKPOINT_ENTRY, LEFTOVER           | ``repair … -o FILE``, ``repair --apply FILE``    |
 | a disk that is full, and something to stage                     | ``mkdir`` the folder of fallback records         |
 | STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC, something wanted again   | ``plan … -o FILE``, ``apply FILE``               |
@@ -56,10 +59,12 @@ from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Step, ToolComma
 from reconciler.next_steps.findings import KEPT_BY_CHOICE, step_of_fleet, step_of_rule, step_of_undecided
 from reconciler.next_steps.moves import (
     ANOTHER_DISKS,
+    UNWANTED,
     abandoned,
     foreign,
     metadata_log_left,
     move_abandoned,
+    move_for_lock,
     move_foreign,
     move_metadata_log,
     move_not_live,
@@ -69,12 +74,10 @@ from reconciler.next_steps.moves import (
 )
 from reconciler.next_steps.situation import MetadataTrust, Situation, UncertainReplica
 from reconciler.text import count
-from reconciler.verdicts import Verdict
+from reconciler.verdicts import BENIGN, Verdict
 
 REPAIRED = (Verdict.DUPLICATE, Verdict.DAMAGED, Verdict.NO_ID, Verdict.CHECKPOINT_ENTRY, Verdict.LEFTOVER)
 """Verdicts that a repair plan is for."""
-UNWANTED = (Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC)
-"""Verdicts whose replicas a plan stages."""
 _RETURNABLE = (Verdict.STAGED, Verdict.STAGED_DUE, Verdict.STRAY)
 _NOT_THIS_BROKERS = sorted({*ANOTHER_DISKS, "DUPLICATE_NODE_ID"})
 _BY_A_LINE_ABOVE = frozenset(
@@ -207,6 +210,13 @@ def _left(known: Situation) -> bool:
     return any(obstacle.rule not in _BY_A_LINE_ABOVE for obstacle in known.obstacles)
 
 
+def _only_strays(known: Situation) -> bool:
+    """Whether strays are all that is to be done, which only take room; a full disk needs that."""
+    asked = {verdict for verdict in known.found if verdict not in BENIGN}
+    back, full = known.wanted(Verdict.STRAY), known.full
+    return asked == {Verdict.STRAY} and not (back or full or known.obstacles)
+
+
 def _stands_still(known: Situation) -> bool:
     waits = not known.in_use and known.number(Verdict.MISSING) > 0
     return _changes(known) or bool(known.obstacles) or waits
@@ -270,7 +280,8 @@ def _newer(known: Situation) -> Iterator[Step]:
 
 
 def _stop(known: Situation) -> Iterator[Step]:
-    yield Step(f"stop the broker that runs on {', '.join(known.in_use)}: what follows needs its log dirs alone")
+    time = ", which has time, because strays disturb nothing" if _only_strays(known) else ""
+    yield Step(f"stop the broker that runs on {', '.join(known.in_use)}{time}: what follows needs its log dirs alone")
 
 
 def _repair(known: Situation) -> Iterator[Step]:
@@ -395,6 +406,7 @@ TABLE: tuple[Line, ...] = (
     Line(lambda s: "LOG_DIR_NOT_SEEN" in s.fleet and not _replaced(s), _unseen),
     Line(lambda s: s.trust is not MetadataTrust.GOOD, _newer),
     Line(lambda s: s.in_use and _changes(s), _stop),
+    Line(lambda s: s.without_lock and _changes(s), move_for_lock, ends=True),
     Line(foreign, move_foreign),
     Line(abandoned, move_abandoned),
     Line(renamed, rename_back),

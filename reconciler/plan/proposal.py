@@ -226,6 +226,7 @@ class PlanDraft:
                 "log_dir": log_dir or None,
                 "name": name,
                 "topic": row.get("topic"),
+                "topic_id": row.get("topic_id"),
                 "broker": row.get("node_id"),
             }
             if command is None:

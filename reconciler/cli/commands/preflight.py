@@ -172,7 +172,7 @@ def _next(finding: Finding, call: Call) -> str | None:
     from reconciler.next_steps import step_of_rule
 
     place = finding.place
-    step = step_of_rule(finding.rule, place.log_dir, place.name, finding.problem, call)
+    step = step_of_rule(finding.rule, place.log_dir, place.name, finding.problem, call, topic_id=place.topic_id)
     return None if step is None else step.text
 
 

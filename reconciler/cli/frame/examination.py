@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from layout.directory_name import MAX_DIRECTORY_NAME
 from reconciler.cli.frame.inputs import Inputs
 from reconciler.cli.frame.question import broker_in_question
 from reconciler.next_steps import (
@@ -141,6 +142,7 @@ def _examined(
     judged: Sequence[Judged],
     evidence: _Evidence,
 ) -> ExaminedBroker:
+    from logstore.log_dir import LOCK_FILE
     from reconciler.cli.frame.changes import why_in_use
     from reconciler.desired import Mode
 
@@ -172,6 +174,7 @@ def _examined(
         tuple(filter(_is_forbidden, call.log_dirs)),
         looked.repairable,
         (*looked.uncertain, *(_unclaimed_strays(judged) if trust is MetadataTrust.GOOD else ())),
+        tuple(path for path in call.log_dirs if _takes_no_file(path) and not os.path.lexists(f"{path}/{LOCK_FILE}")),
     )
     return ExaminedBroker(
         broker.cluster or None,
@@ -250,19 +253,32 @@ def _is_bare_stray(judged: Judged) -> bool:
     return judged.verdict is Verdict.STRAY and not judged.row.disk_topic_id
 
 
-def _unclaimed_strays(judged: Sequence[Judged]) -> list[UncertainReplica]:
-    """Find strays without topic ID of which the metadata wants no replica here: no plan ever takes them."""
-    from layout.directory_name import MAX_DIRECTORY_NAME
+def _is_cut(judged: Judged) -> bool:
+    """Whether its name has the greatest length, so that it may be cut, and the topic be another one."""
+    return judged.observed is not None and len(judged.observed["name"]) >= MAX_DIRECTORY_NAME
 
-    wanted = {(each.wanted["topic"], each.wanted["partition"]) for each in judged if each.wanted is not None}
-    reason = "it has no topic ID, and the metadata wants no replica of its name here"
-    strays = [each.observed for each in judged if _is_bare_stray(each) and each.observed is not None]
-    return [
-        UncertainReplica(row["log_dir"], row["name"], row["topic"], reason, is_live=False, is_unclaimed=True)
-        for row in strays
-        # A name of the greatest length may be cut, so the topic may be another one.
-        if (row["topic"], row["partition"]) not in wanted and len(row["name"]) < MAX_DIRECTORY_NAME
-    ]
+
+def _is_left(judged: Judged, live: frozenset[tuple[str, int | None]]) -> bool:
+    """Whether a stray with a topic ID gets no action all the same, which no plan gives it later either."""
+    if judged.verdict is not Verdict.STRAY or _is_bare_stray(judged):
+        return False
+    return not _comes_back(judged, live) if judged.row.wanted else _is_cut(judged)
+
+
+def _unclaimed_strays(judged: Sequence[Judged]) -> Iterator[UncertainReplica]:
+    """Find strays that no plan ever takes."""
+    wanted, live = {(each.wanted["topic"], each.wanted["partition"]) for each in judged if each.wanted}, _live(judged)
+    for each in judged:
+        row = each.observed or {}
+        if _is_bare_stray(each) and not _is_cut(each) and (row["topic"], row["partition"]) not in wanted:
+            reason = "it has no topic ID, and the metadata wants no replica of its name here"
+        elif _is_cut(each) and (_is_bare_stray(each) or _is_left(each, live)):
+            reason = "its name was cut, so nothing says surely what it was"
+        elif _is_left(each, live):
+            reason = "a live replica of its topic ID is in its place"
+        else:
+            continue
+        yield UncertainReplica(row["log_dir"], row["name"], row["topic"], reason, is_live=False, is_unclaimed=True)
 
 
 def _live(judged: Sequence[Judged]) -> frozenset[tuple[str, int | None]]:
@@ -283,7 +299,8 @@ def _found(
     directories = [each for each in several if each.observed is not None and _is_directory(each.observed)]
     first, *others = (_alone(each) for each in (directories or several)[:NAMED_AT_ONCE])
     strays = [each for each in several if _is_bare_stray(each)]
-    replaced = sum((each.row.topic, (each.observed or {}).get("partition")) in in_sync for each in strays)
+    whole = [each for each in strays if not _is_cut(each)]
+    replaced = sum((each.row.topic, (each.observed or {}).get("partition")) in in_sync for each in whole)
     return replace(
         first,
         number=len(several),
@@ -293,7 +310,7 @@ def _found(
         sole=sum(
             each.wanted is not None and each.wanted["in_sync"] and each.wanted["isr_size"] == 1 for each in several
         ),
-        left=len(strays) - replaced,
+        left=len(strays) - replaced + sum(_is_left(each, live) for each in several),
         others=tuple(others),
     )
 
@@ -421,4 +438,13 @@ def _is_full(path: str) -> bool:
         found = os.statvfs(path)
     except OSError:
         return False
-    return found.f_bavail * found.f_frsize < _ROOM_FOR_RECORDS
+    return found.f_bavail * found.f_frsize < _ROOM_FOR_RECORDS or _takes_no_file(path)
+
+
+def _takes_no_file(path: str) -> bool:
+    """Whether a file system has no inode left; one that does not count them says that it has none in all."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return False
+    return found.f_files > 0 and found.f_favail == 0

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import pyarrow.compute as pc
 
+from layout.directory_name import DirectoryKind, parse
 from layout.topic import TopicPartition
 from logstore.log_dir import read_identity
 from reconciler.desired import BrokerKey, DesiredState, in_memory
@@ -85,7 +86,9 @@ def find_log_dirs(broker: BrokerKey, given: Sequence[str]) -> KnownLogDirs:
         if identity is None or place in places or (identity.cluster_id or "", identity.node_id) != broker:
             continue
         places.add(place)
-        if _directory_id(path) not in ids:  # else it is a copy of one of them
+        own_id = _directory_id(path)
+        is_copy = _holds_the_same(path, given) if own_id is None else own_id in ids
+        if not is_copy:
             found.append(path)
     return KnownLogDirs(broker, tuple(given), tuple(found), max(map(len, named), default=0))
 
@@ -165,6 +168,22 @@ def _beside(given: Iterable[str]) -> Iterator[str]:
             except OSError:
                 continue
             yield from (os.path.join(place, below) if below else place for place in sorted(places))
+
+
+def _holds_the_same(path: str, given: Iterable[str]) -> bool:
+    """Whether a directory without an ID is a copy of a log dir: most of its live replicas are live there too.
+
+    Two log dirs of one broker have none in common, or it would not start.
+    """
+    own = _live_names(path)
+    return any(2 * len(own & _live_names(each)) > len(own) for each in given)
+
+
+def _live_names(path: str) -> set[str]:
+    try:
+        return {name for name in os.listdir(path) if parse(name).kind is DirectoryKind.LIVE}
+    except OSError:
+        return set()
 
 
 def _directory_id(path: str) -> str | None:

@@ -432,3 +432,14 @@ def test_a_tier_without_its_marker_is_no_parent(tmp_path: Path) -> None:
         (path / "org" / MARKER_FILE).touch()
         with open_replica_parent(opened, "org", partition) as parent:
             assert parent.path == f"{path}/org"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_where_the_lock_finds_no_room_the_way_to_some_is_named(tmp_path: Path, number: int) -> None:
+    path = formatted(tmp_path)
+    (path / ".lock").unlink()
+    with pytest.raises(
+        ChangeFailedError, match="nothing was changed; to make room for that empty file, move a replica"
+    ):
+        LogDir.open(str(path), disk=DiskThat(number, {"create"}))
+    LogDir.open(str(path)).close()

@@ -59,11 +59,30 @@ def test_what_nobody_wants_leads_to_a_plan_of_the_whole_broker_with_its_metadata
 
 
 def test_a_stray_leads_to_a_plan_that_takes_strays_and_a_duplicate_to_a_repair_of_both_disks() -> None:
-    stray, duplicate = (step_of_finding(verdict, FINDING, CALL) for verdict in (Verdict.STRAY, Verdict.DUPLICATE))
+    with_id = {**FINDING, "disk_topic_id": "AAECAwQFBgcICQoLDA0ODw"}
+    stray, duplicate = (step_of_finding(verdict, with_id, CALL) for verdict in (Verdict.STRAY, Verdict.DUPLICATE))
     assert stray is not None
     assert duplicate is not None
     assert "--strays" in (stray.text or "")
     assert duplicate.text == f"logstore repair {D1} '{D2}' --metadata /meta -o repair.json"
+
+
+@pytest.mark.parametrize("name", ["orders-0.0123456789abcdef0123456789abcdef-stray", "x" * 255])
+def test_a_stray_that_does_not_tell_what_it_was_leads_to_what_decides_it_everywhere(name: str) -> None:
+    """No plan takes it by itself: what becomes of it depends on the replica in its place."""
+    topic_id = "AAECAwQFBgcICQoLDA0ODw" if len(name) == 255 else None
+    finding = {**FINDING, "name": name, "topic_id": topic_id}
+    found = step_of_finding(Verdict.STRAY, finding, CALL, explained=True)
+    rule = step_of_rule("stray", D1, name, "a stray", CALL, topic_id=topic_id)
+    assert found is not None and rule is not None
+    assert found.command == rule.command == CALL.doctor()
+    whole = step_of_rule("stray", D1, "orders-0.x-stray", "a stray", CALL, topic_id="AAECAwQFBgcICQoLDA0ODw")
+    assert whole is not None and whole.command == CALL.plan(strays=True)
+
+
+def test_a_replica_without_topic_id_leads_from_preflight_to_what_decides_whether_it_is_adopted() -> None:
+    found = step_of_rule("no_topic_id", D1, "orders-0", "no topic ID", CALL)
+    assert found is not None and found.command == CALL.doctor()
 
 
 def test_strays_without_a_due_time_lead_to_a_plan_that_gives_them_one() -> None:

@@ -161,6 +161,29 @@ def test_a_stray_is_planned_with_its_option_and_what_was_renamed_gets_its_name_b
     assert found[1] == f"logstore plan {log_dir} --metadata {fresh} --strays -o plan.json"
 
 
+def test_the_strays_that_no_plan_takes_are_counted_apart_and_each_has_a_way_out_that_works(
+    cluster, fresh: str, run: Run
+) -> None:
+    strays = {stray_name("gone", number, UNIQUE): OLD_ORDERS for number in range(3)}
+    left = {stray_name("x" * 249, 0, UNIQUE): OLD_ORDERS, stray_name("orders", 0, UNIQUE): ORDERS}
+    left |= {stray_name("y" * 249, 0, UNIQUE): None}
+    disk = make_log_dir(cluster.folder / "strays", 1, {"orders-0": ORDERS, "orders-1": ORDERS} | strays | left)
+    asked = ("doctor", disk, "--metadata", fresh, "--format", "json")
+    with LogDir.open(str(disk)):
+        running = document(run(*asked))
+    assert running["next"][0]["why"].startswith(f"stop the broker that runs on {disk}, which has time, because strays")
+    broker = document(run(*asked))
+    moves = [each for each in commands(broker) if each.startswith("mv ")]
+    assert (broker["totals"], len(moves)) == ({"STRAY": 6}, 3)
+    (planned,) = [step for step in broker["next"] if (step["command"] or "").startswith("logstore plan ")]
+    assert planned["why"].startswith("plan to give 3 strays a due time, and read the plan")
+    made = json.loads(run("plan", disk, "--metadata", fresh, "--strays", "--format", "json").stdout)
+    assert {action["name"] for action in made["actions"]} == set(strays)
+    subprocess.run(["bash", "-ec", "\n".join(moves)], check=True)
+    assert {path.name for path in disk.iterdir() if path.name.endswith("-stray")} == set(strays)
+    assert document(run(*asked))["totals"] == {"STRAY": 3}
+
+
 @pytest.mark.parametrize(
     ("name", "topic_id"),
     [

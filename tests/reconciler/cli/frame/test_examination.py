@@ -82,11 +82,29 @@ def test_metadata_is_trusted_by_its_time_and_its_end_and_not_by_its_remarks(clus
 
 
 def test_a_disk_without_room_is_full(cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    room = namedtuple("room", "f_bavail f_frsize")
-    monkeypatch.setattr(os, "statvfs", lambda _: room(3, 4096))
+    room = namedtuple("room", "f_bavail f_frsize f_files f_favail")
+    monkeypatch.setattr(os, "statvfs", lambda _: room(3, 4096, 0, 0))
     (two,) = examined(cluster, str(cluster.log_dir(2)))
     assert two.situation.full == (str(cluster.log_dir(2)),)
     assert two.steps[1].text == f"mkdir -p {FALLBACK_FOLDER}" or two.steps[0].text == f"mkdir -p {FALLBACK_FOLDER}"
+
+
+def test_where_no_file_can_be_made_for_the_lock_an_unwanted_replica_goes_to_another_disk_first(
+    cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room, log_dir = namedtuple("room", "f_bavail f_frsize f_files f_favail"), cluster.log_dir(2)
+    monkeypatch.setattr(os, "statvfs", lambda _: room(1 << 20, 4096, 1000, 0))
+    (two,) = examined(cluster, str(log_dir))
+    assert two.situation.full == two.situation.without_lock == (str(log_dir),)
+    assert [step.text for step in two.steps][-3:-1] == [
+        "mkdir -p /var/lib/logstore",
+        f"mv -n {log_dir}/orders-1 /var/lib/logstore/orders-1",
+    ]
+    assert (two.steps[-1].text or "").startswith("logstore doctor ")
+    (log_dir / ".lock").touch()
+    (two,) = examined(cluster, str(log_dir))
+    assert two.situation.without_lock == ()
+    assert f"mkdir -p {FALLBACK_FOLDER}" in [step.text for step in two.steps]
 
 
 def test_a_release_or_mode_that_does_not_exist_is_refused_before_anything_is_read(cluster) -> None:

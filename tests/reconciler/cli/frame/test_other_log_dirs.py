@@ -64,6 +64,17 @@ def test_log_dirs_of_the_same_broker_that_lie_beside_are_found_and_no_others(tmp
     assert (known.twin_of("orders-0"), known.twin_of("orders-1")) == (f"{second}/orders-0", None)
 
 
+def test_without_directory_ids_a_backup_is_known_by_the_replicas_that_it_shares(tmp_path: Path) -> None:
+    first, second = (log_dir(tmp_path / "disks" / f"disk{number}", None) for number in (1, 2))
+    for name in ("orders-0", "orders-1", "orders-2"):
+        Path(first, name).mkdir()
+    shutil.copytree(first, tmp_path / "disks" / "backup")
+    Path(first, "orders-2").rename(tmp_path / "staged")
+    for name in ("clicks-0", "clicks-1", "orders-0"):
+        Path(second, name).mkdir()
+    assert find_log_dirs(BROKER, [first]) == KnownLogDirs(BROKER, (first,), (second,))
+
+
 def test_log_dirs_that_a_journal_names_are_found_wherever_they_are(tmp_path: Path) -> None:
     first, second = log_dir(tmp_path / "a" / "b" / "c", None), log_dir(tmp_path / "x" / "y" / "z", None)
     journal(first, first, second)
