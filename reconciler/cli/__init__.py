@@ -1,114 +1,16 @@
-"""The command line ``logstore``: a group of commands, listed without loading any of them.
+"""The command line ``logstore``: ``main`` runs it, and ``logstore`` is the group of its commands.
 
-Data goes to standard output, prose to standard error. Importing this package costs as much as click does: a command
-imports its dependencies when it runs.
+Importing this package loads neither, so that ``main`` meets an interrupt while the command line is loaded.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import gc
-import sys
+from logstore.parallel import lazy_exports
 
-import click
+if TYPE_CHECKING:
+    from reconciler.cli.__main__ import main
+    from reconciler.cli.verbs import logstore
+else:
+    __getattr__ = lazy_exports(__name__, {"__main__": ("main",), "verbs": ("logstore",)})
 
-from logstore.parallel import do_without_pandas
-from reconciler.cli.frame import Commands, interrupt_on_signals
-
-_OBJECTS_BETWEEN_COLLECTIONS = 100_000
-
-_EPILOG = """\b
-Examples:
-  logstore doctor /disks/*/kafka --metadata kafka:broker-1:9092
-  logstore scan /var/lib/kafka/data
-  logstore audit /disks/*/kafka --metadata /disks/1/kafka
-  logstore explain /var/lib/kafka/data/orders-0
-  logstore preflight /disks/*/kafka --kafka 3.9
-  logstore watch /disks/*/kafka --metadata /disks/1/kafka
-  logstore plan /disks/*/kafka --metadata /disks/1/kafka -o plan.json
-  logstore apply /root/plan.json
-  logstore reconcile /root/request.json /disks/*/logstore --dry-run
-  logstore topic-ids zk1:2181/kafka
-  logstore repair /disks/*/kafka --metadata /disks/1/kafka -o plan.json
-  logstore staged /disks/*/kafka
-  logstore restore /disks/*/kafka --topic orders --dry-run
-  logstore purge /disks/*/kafka --dry-run
-  logstore namespace create org:apache /disks/*/logstore
-  logstore convert /disks/*/logstore --to by-topic-id --dry-run
-  logstore simulate --seed 7 --steps 2000
-
-\b
-Exit codes:
-  0  clean: done, and nobody has to act
-  1  findings: done, and somebody should look
-  2  usage: no such path, option or scheme, or two that do not fit together
-  3  refused: the input cannot be trusted, or the engine cannot run here
-  4  partly failed: a log dir could not be read, or output is incomplete
-  130  interrupted, by Ctrl-C, SIGTERM or SIGHUP; 141: whoever read the output stopped before its end
-
-\b
-All but apply, reconcile, restore, purge, namespace, convert and repair only read, and a repair is planned first;
-topic-ids writes to ZooKeeper when it is told to.
-LOGSTORE_TRACEBACK=1 shows where an error came from.
-"""
-
-
-@click.group(
-    cls=Commands,
-    commands_by_name={
-        "doctor": (
-            "reconciler.cli.commands.doctor",
-            "What is wrong with a broker's disks, and what to do first.",
-        ),
-        "scan": ("reconciler.cli.commands.scan", "What lies in log dirs, as a table, JSON, CSV or an inventory."),
-        "audit": (
-            "reconciler.cli.commands.audit",
-            "Compare log dirs with the cluster's metadata: a verdict for each replica.",
-        ),
-        "explain": (
-            "reconciler.cli.commands.explain",
-            "What one path is, what a broker does with it, and what to do next.",
-        ),
-        "preflight": ("reconciler.cli.commands.preflight", "Would a broker start here, and what would it lose?"),
-        "plan": ("reconciler.cli.commands.plan", "Turn verdicts into actions, as a file that is reviewed."),
-        "apply": (
-            "reconciler.cli.commands.apply",
-            "Carry out a plan that was reviewed; what has changed is skipped.",
-        ),
-        "reconcile": (
-            "reconciler.cli.commands.reconcile",
-            "Handle one LeaderAndIsr or StopReplica request on the disks.",
-        ),
-        "topic-ids": ("reconciler.cli.commands.topic_ids", "Topics without an ID in ZooKeeper, and IDs for them."),
-        "repair": ("reconciler.cli.commands.repair", "Plan what can be repaired; apply a plan; take it back."),
-        "watch": ("reconciler.cli.commands.watch", "Tell each verdict that changes, as a line of NDJSON."),
-        "staged": ("reconciler.cli.commands.staged", "What waits for its purge, and how to bring it back."),
-        "restore": ("reconciler.cli.commands.restore", "Bring staged replicas back, byte for byte."),
-        "namespace": (
-            "reconciler.cli.commands.ours.namespace",
-            "Create, list and delete namespaces; move and rename topics.",
-        ),
-        "convert": ("reconciler.cli.commands.ours.convert", "Lay out log dirs by another scheme, and back."),
-        "purge": ("reconciler.cli.commands.purge", "Delete for ever what is staged and due."),
-        "simulate": ("reconciler.cli.commands.simulate", "A controller and brokers in one process, with faults."),
-    },
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
-    epilog=_EPILOG,
-)
-@click.version_option(package_name="kafka-logstore", prog_name="logstore")
-def logstore() -> None:
-    """Look after the disks of Kafka-style brokers: what lies in a log dir, and what should."""
-
-
-def main() -> None:
-    """Run the command line and leave with its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal or a locale that lacks a character must not end the run.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    # A command makes millions of small objects and few cycles; by default the collector would walk them every 700.
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    if "--spark" not in sys.argv:
-        do_without_pandas()
-    # SIGTERM and SIGHUP end a command as Ctrl-C does: with a sentence and an exit code, and without temporary files.
-    interrupt_on_signals()
-    logstore(prog_name="logstore")
+__all__ = ["logstore", "main"]

@@ -19,6 +19,7 @@ from reconciler.cli.frame import (
     check_output,
     fallback_records,
     fallback_records_option,
+    may_be_unread,
     output_options,
     parse_duration_option,
     say,
@@ -112,7 +113,8 @@ def command(
             "interrupted; what was done is done and in the journals. The same command does the rest: "
             f"{Call(fallback=fallback_folder).apply(plan_file).text}"
         ) from error
-    write_outcome(outcome, Format(form), output)
+    with may_be_unread():
+        write_outcome(outcome, Format(form), output)
     _say_done(plan, outcome, fallback_folder)
     for step in steps_after_apply(_applied(plan, plan_file, outcome, fallback_folder)):
         say_step(step)

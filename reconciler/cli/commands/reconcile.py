@@ -18,6 +18,7 @@ from reconciler.cli.frame import (
     InterruptedRunError,
     check_output,
     fallback_records_option,
+    may_be_unread,
     output_options,
     parse_duration_option,
     parse_share,
@@ -140,7 +141,8 @@ def command(
 
     if report.refused and not dry_run:
         raise RefusedError(f"the request is not carried out, and nothing was changed: {'; '.join(report.refused)}")
-    write_report(replace(report, call=Call(paths, fallback=fallback_folder)), Format(form), output)
+    with may_be_unread():
+        write_report(replace(report, call=Call(paths, fallback=fallback_folder)), Format(form), output)
     if run.too_old is not None:
         say(run.too_old)
     return _say_outcome(report, partly=bool(offline))

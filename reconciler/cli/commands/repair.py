@@ -22,6 +22,7 @@ from reconciler.cli.frame import (
     check_output,
     destination,
     is_standard,
+    may_be_unread,
     metadata_option,
     output_options,
     say,
@@ -198,7 +199,8 @@ def carry_out_repair(plan_file: str, form: Format, output: str | None) -> Exit:
     with _refusals("what was repaired so far is done, and its backup is in the log dir; the same command goes on"):
         # What is staged waits as long as what a plan stages.
         outcome = apply_repair(plan, now_ms, settings=Settings({"": {STALE_DELAY: PlanChoice().delay_ms}}))
-    write_repair_outcome(outcome, form, output)
+    with may_be_unread():
+        write_repair_outcome(outcome, form, output)
     sources = tuple(str(source["location"]) for source in plan.metadata if source.get("location"))
     call = Call(tuple(each.path for each in plan.log_dirs), sources)
     if outcome.backups:
@@ -224,7 +226,8 @@ def _undo(backups: Sequence[str], form: Format, output: str | None) -> Exit:
                 # rest; a single one that is not there, or none of several, is refused.
                 if os.path.lexists(backup) or (number == len(backups) and not outcomes):
                     raise
-    write_undone(list(outcomes.values()), form, output)
+    with may_be_unread():
+        write_undone(list(outcomes.values()), form, output)
     for backup in backups:
         if backup not in outcomes:
             say(f"{backup} is not there: what it kept was put back before, or it was never made")

@@ -179,9 +179,19 @@ def tell(line: str) -> None:
 
     The command ends with 141 then, in place of 0 or 1.
     """
-    try:
+    with may_be_unread():
         click.echo(line)
-    except BrokenPipeError:
+
+
+@contextmanager
+def may_be_unread() -> Iterator[None]:
+    """Write to standard output about a change that is done, and go on where nobody reads it: what comes next is prose.
+
+    The command ends with 141 then, in place of 0 or 1.
+    """
+    try:
+        yield
+    except (BrokenPipeError, ClosedPipeError):
         abandon_output()
         context = click.get_current_context(silent=True)
         if context is not None:

@@ -68,7 +68,7 @@ class Disks:
 
     def repair_plan(self) -> str:
         (Path(self.disk) / "orders-0" / "partition.metadata").write_bytes(b"garbage")
-        self.done("repair", self.disk, *self.metadata, "-o", self.file("plan"))
+        self.done("repair", self.disk, *self.metadata, "--adopt-topic-id", "orders", "-o", self.file("plan"))
         return self.file("plan")
 
     def request(self) -> list[str]:
@@ -230,6 +230,42 @@ def test_a_change_goes_on_though_nobody_reads_of_it(disks: Disks, words: list[st
     assert unread([words[0], disks.disk, *words[1:]])[0] == Exit.CLOSED_PIPE
     assert not staging.exists() or os.listdir(staging) == []
     assert Path(disks.disk, "orders-1").exists() == (words[0] == "restore")
+
+
+def test_a_plan_that_nobody_reads_of_is_carried_out_whole_and_what_comes_next_is_said(disks: Disks) -> None:
+    code, said = unread(["apply", disks.plan()])
+    assert (code, Path(disks.disk, "orders-1").exists()) == (Exit.CLOSED_PIPE, False)
+    assert all(each in said for each in ("1 action: 1 done", "undo: ", "next: ")), said
+    (journal,) = (line.removeprefix("logstore: journal: ") for line in said.splitlines() if "journal: " in line)
+    assert Path(journal).exists()
+    again = disks.run("apply", disks.file("plan"))
+    assert (again.exit_code, "1 action: 1 already" in again.stderr) == (Exit.CLEAN, True)
+
+
+def test_a_repair_that_nobody_reads_of_is_done_and_says_how_it_is_taken_back(disks: Disks) -> None:
+    code, said = unread(["repair", "--apply", disks.repair_plan()])
+    assert code == Exit.CLOSED_PIPE
+    assert Path(disks.disk, "orders-0", "partition.metadata").read_bytes() != b"garbage"
+    (undo,) = (line.split() for line in said.splitlines() if "--undo" in line)
+    assert unread(undo[1:])[0] == Exit.CLOSED_PIPE
+    assert Path(disks.disk, "orders-0", "partition.metadata").read_bytes() == b"garbage"
+
+
+@pytest.mark.parametrize("module", ["reconciler.cli.verbs", "click", "reconciler.cli.frame.lifecycle"])
+def test_an_interrupt_while_the_command_line_is_loaded_ends_it_without_a_word(module: str) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from reconciler.cli import main\n"
+        "main()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, "scan"], cwd=REPOSITORY, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (Exit.INTERRUPTED, b"", b"")
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -27,6 +28,7 @@ from reconciler.cli.frame import (
     SuggestingGroup,
     abandon_output,
     interrupt_on_signals,
+    may_be_unread,
     on_signals,
     say,
     say_step,
@@ -297,3 +299,27 @@ def test_a_step_is_said_with_its_command_on_a_line_of_its_own(capsys: pytest.Cap
         "    logstore staged '/disks/a b'",
         "logstore: then: start the broker",
     ]
+
+
+@pytest.mark.parametrize("code", [Exit.CLEAN, Exit.PARTLY_FAILED])
+def test_what_is_told_of_a_change_may_be_unread_and_the_prose_still_follows(
+    code: Exit, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @click.command()
+    def told() -> Exit:
+        with may_be_unread():
+            raise BrokenPipeError
+        say("what comes next")
+        return code
+
+    monkeypatch.setitem(sys.modules, "module_of_told", SimpleNamespace(command=told))  # type: ignore[arg-type]
+    group = Commands("group", commands_by_name={"told": ("module_of_told", "")})
+    kept = os.dup(1)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            group(["told"], prog_name="logstore")
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+    assert ended.value.code == (Exit.CLOSED_PIPE if code is Exit.CLEAN else code)
+    assert "what comes next" in capfd.readouterr().err
