@@ -45,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     counts: Counter[str] = Counter()
     end = None if options.minutes is None else started + 60 * options.minutes
     context, room = multiprocessing.get_context("spawn"), threading.Semaphore(4 * options.jobs)
-    with context.Pool(options.jobs) as pool:
+    # The history tells what the engine's own log would.
+    with context.Pool(options.jobs, logging.disable, (logging.CRITICAL,)) as pool:
         for each in pool.imap_unordered(play, _work(options, end, room)):
             room.release()
             played += 1
@@ -69,7 +70,6 @@ def play(work: tuple[int, int, int]) -> Played:
     from reconciler.simulator.kernel import FaultRates
     from reconciler.simulator.runs import history_settings, simulate
 
-    logging.disable(logging.CRITICAL)  # the history tells what the engine's own log would
     seed, steps, brokers = work
     mood = list(MOODS)[seed % len(MOODS)]
     faults, durable = MOODS[mood]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from reconciler.simulator.kernel import FaultRates
@@ -17,6 +19,7 @@ def test_a_seed_plays_in_a_mood_of_its_own() -> None:
     played = [soak_run.play((seed, 20, 3)) for seed in range(len(soak_run.MOODS))]
     assert [each.mood for each in played] == list(soak_run.MOODS)
     assert all(each.steps == 20 < each.events and each.broken is None for each in played)
+    assert logging.getLogger("logstore").isEnabledFor(logging.WARNING), "else this process could not log any more"
 
 
 def test_so_many_seeds_are_played_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
