@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from reconciler.next_steps.findings import (
         FINDING_STEPS,
         FLEET_STEPS,
-        KEPT_BY_CHOICE,
         RULE_COMMANDS,
         step_of_finding,
         step_of_fleet,
@@ -46,7 +45,6 @@ else:
             "findings": (
                 "FINDING_STEPS",
                 "FLEET_STEPS",
-                "KEPT_BY_CHOICE",
                 "RULE_COMMANDS",
                 "step_of_finding",
                 "step_of_fleet",
@@ -78,7 +76,6 @@ __all__ = [
     "FALLBACK_FOLDER",
     "FINDING_STEPS",
     "FLEET_STEPS",
-    "KEPT_BY_CHOICE",
     "NAMED_AT_ONCE",
     "OTHER_LOG_DIR",
     "PLAN_FILE",

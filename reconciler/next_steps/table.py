@@ -18,7 +18,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | a directory of a foreign name                                   | ``mv`` it out of the log dir                     |
 | FUTURE_ABANDONED of a broker that stands still, and not wanted  | ``mv`` it out of the log dir                     |
 | a replica under another name than its topic ID has              | ``mv`` it to that name                           |
-| DUPLICATE, and nothing tells which copy is the better one       | ``ls`` of both; ``repair`` with ``--keep COPY``  |
+| DUPLICATE, and nothing tells which copy is the better one       | ``repair`` with ``--keep COPY``                  |
 | a future or stray replica whose partition.metadata is damaged   | ``mv`` it out of the log dir                     |
 | STRAY without topic ID, and none of its name is wanted here     | ``mv`` it out of the log dir                     |
 | DUPLICATE, DAMAGED, NO_ID, CHECKPOINT_ENTRY, LEFTOVER           | ``repair … -o FILE``, ``repair --apply FILE``    |
@@ -53,7 +53,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.next_steps.call import ADOPTION_FILE, FALLBACK_FOLDER
 from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Step, ToolCommand
-from reconciler.next_steps.findings import KEPT_BY_CHOICE, step_of_fleet, step_of_rule, step_of_undecided
+from reconciler.next_steps.findings import step_of_fleet, step_of_rule, step_of_undecided
 from reconciler.next_steps.moves import (
     ANOTHER_DISKS,
     abandoned,
@@ -276,8 +276,7 @@ def _stop(known: Situation) -> Iterator[Step]:
 def _repair(known: Situation) -> Iterator[Step]:
     what = ", ".join(verdict for verdict in REPAIRED if known.number(verdict))
     if known.undecided:
-        yield step_of_undecided(known.undecided)
-        yield Step(KEPT_BY_CHOICE, known.call.repair(kept=[paths[0] for paths in known.undecided]))
+        yield step_of_undecided(known.undecided, known.call.repair(kept=[paths[0] for paths in known.undecided]))
     else:
         yield Step(f"plan what can be put right for certain of {what}, and read it", known.call.repair())
     yield Step("put it right; it is backed up first, and can be undone", known.call.apply_repair())

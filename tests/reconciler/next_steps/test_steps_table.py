@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from reconciler.next_steps import (
     BLANKS,
-    KEPT_BY_CHOICE,
     NAMED_AT_ONCE,
     REFETCH,
     REPAIRED,
@@ -146,11 +145,11 @@ def test_what_is_not_known_is_a_blank_and_is_named() -> None:
 def test_where_nothing_tells_the_better_copy_the_operator_names_it() -> None:
     copies = (f"{D1}/orders-0", f"{D2}/orders-0")
     known = Situation(CALL, {Verdict.DUPLICATE: FoundVerdict(2)}, undecided=(copies,))
-    compared, kept, *_ = next_steps(known)
-    assert compared == step_of_undecided([copies])
-    assert compared.text == f"ls -la {D1}/orders-0 {D2}/orders-0"
-    assert kept == Step(KEPT_BY_CHOICE, CALL.repair(kept=[copies[0]]))
+    kept, applied, *_ = next_steps(known)
+    assert kept == step_of_undecided([copies], CALL.repair(kept=[copies[0]]))
+    assert f"{copies[0]} or {copies[1]}" in kept.why
     assert f"--keep {D1}/orders-0" in str(kept.text)
+    assert applied.command == CALL.apply_repair()
 
 
 def test_nothing_found_asks_for_nothing() -> None:
