@@ -9,7 +9,7 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.next_steps.call import FALLBACK_FOLDER, PLAN_FILE, REFETCH, WITHOUT_ID, Call
-    from reconciler.next_steps.command import BLANKS, OTHER_LOG_DIR, PROGRAM, Command, Step, ToolCommand
+    from reconciler.next_steps.command import BLANKS, OTHER_LOG_DIR, PROGRAM, RELEASE, Command, Step, ToolCommand
     from reconciler.next_steps.findings import (
         FINDING_STEPS,
         FLEET_STEPS,
@@ -41,7 +41,7 @@ else:
         __name__,
         {
             "call": ("Call", "FALLBACK_FOLDER", "PLAN_FILE", "REFETCH", "WITHOUT_ID"),
-            "command": ("BLANKS", "Command", "OTHER_LOG_DIR", "PROGRAM", "Step", "ToolCommand"),
+            "command": ("BLANKS", "Command", "OTHER_LOG_DIR", "PROGRAM", "RELEASE", "Step", "ToolCommand"),
             "findings": (
                 "FINDING_STEPS",
                 "FLEET_STEPS",
@@ -81,6 +81,7 @@ __all__ = [
     "PLAN_FILE",
     "PROGRAM",
     "REFETCH",
+    "RELEASE",
     "REPAIRED",
     "RULE_COMMANDS",
     "WITHOUT_ID",

@@ -31,6 +31,7 @@ class HealthyBroker(Bench):
     def __init__(self, sick: SickBroker) -> None:
         """Cure the broker, let it join, and keep its disks."""
         super().__init__(sick.broker.folder)
+        self.release = sick.cluster.release.version
         self.sick = sick
         self._kept, self._stale = self.folder / "healthy", self.folder / "unwanted"
         self.fetched: set[str] = set()
