@@ -50,10 +50,15 @@ def looks_again(known: Situation) -> bool:
 
 
 def look_again(known: Situation) -> Iterator[Step]:
-    """Look at everything once more, once there is room or something is staged."""
-    why = "what is staged frees no room" if known.full else "what is staged in place keeps this release from starting"
+    """Look at everything once more, before it is said how the broker starts."""
     if frees(known):
         why = "what else has to be done needs that room"
+    elif known.full:
+        why = "what is staged frees no room"
+    elif known.knows_strays:
+        why = "what comes then depends on the broker's release"
+    else:
+        why = "what is staged in place keeps this release from starting"
     yield Step(f"{why}: look again, and doctor says what comes before the start", known.call.doctor())
 
 

@@ -14,7 +14,8 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | the broker registered a log dir that was not given              | ``doctor … OTHER_LOG_DIR``                       |
 | no metadata, another cluster's, or the copy of a stopped broker | ``doctor … --metadata SOURCE``                   |
 | old metadata, or metadata without its end                       | ``doctor … --metadata SOURCE``                   |
-| strays, or to be, of a broker with ZooKeeper of unknown release | ``doctor … --kafka RELEASE``                     |
+| strays, or to be, of a broker with ZooKeeper of unknown release | ``doctor … --kafka RELEASE``; if a repair comes  |
+|                                                                 | first, ``doctor`` after it, and the list ends    |
 | a broker runs here, and something has to be changed             | stop the broker                                  |
 | a disk that is full, and something staged on it                 | ``purge …``; else ``--before-due``, the largest; |
 |                                                                 | ``doctor`` if more has to be done; the list ends |
@@ -156,6 +157,11 @@ def _writes_ids_itself(known: Situation) -> bool:
 
 def _needs_more(known: Situation) -> bool:
     return _stages(known) or foreign(known) or renamed(known) or bool(known.obstacles)
+
+
+def _repairs_first(known: Situation) -> bool:
+    """Whether a repair comes before a plan."""
+    return _repairs(known) and not _contradicted(known) and not frees(known)
 
 
 def _contradicted(known: Situation) -> bool:
@@ -411,7 +417,7 @@ TABLE: tuple[Line, ...] = (
     Line(_replaced, _another_disk),
     Line(lambda s: "LOG_DIR_NOT_SEEN" in s.fleet and not _replaced(s), _unseen),
     Line(lambda s: s.trust is not MetadataTrust.GOOD, _newer),
-    Line(lambda s: needs_release(s, _plans(s)), ask_release),
+    Line(lambda s: needs_release(s, _plans(s)) and not _repairs_first(s), ask_release),
     Line(lambda s: s.in_use and _changes(s), _stop),
     Line(frees, free),
     Line(lambda s: frees(s) and _needs_room(s), look_again, ends=True),
@@ -420,7 +426,8 @@ TABLE: tuple[Line, ...] = (
     Line(abandoned, move_abandoned),
     Line(renamed, rename_back),
     Line(not_live, move_not_live),
-    Line(lambda s: _repairs(s) and not _contradicted(s) and not frees(s), _repair),
+    Line(_repairs_first, _repair),
+    Line(lambda s: needs_release(s, _plans(s)) and _repairs_first(s), look_again, ends=True),
     Line(lambda s: s.full and _plans(s), make_folder),
     Line(_plans, _plan),
     Line(lambda s: _plans(s) and looks_again(s), look_again, ends=True),

@@ -72,7 +72,7 @@ def test_something_else_in_place_of_the_sibling_leaves_the_place_within(broker: 
 
 def test_a_log_dir_with_a_sibling_and_one_that_cannot_be_opened_do_not_stage_in_place(log_dir: Any) -> None:
     assert not stages_in_place(str(log_dir))
-    assert not stages_in_place(str(log_dir / "no such directory"))
+    assert not stages_in_place(f"{log_dir}/no such directory")
 
 
 def test_a_log_dir_on_another_device_than_its_parent_has_no_sibling(

@@ -299,6 +299,8 @@ def test_a_release_that_nothing_tells_is_asked_for_where_strays_lie_or_come_to_l
     staged = Situation(CALL, {Verdict.STALE_ID: FoundVerdict()}, on_zookeeper=True, in_place=(D1,))
     asked = f"logstore doctor {D1} {D2} --metadata '{SRC}' --kafka RELEASE --spare-records /spare"
     assert [commands(each)[0] for each in (strays, staged)] == [asked, asked]
+    repaired = replace(strays, found=strays.found | {Verdict.LEFTOVER: FoundVerdict()})
+    assert words(repaired) == ["repair", "repair", "doctor"], "what repair prints names no release"
     named = replace(CALL, release="3.9")
     for each in (replace(strays, call=named), replace(strays, on_zookeeper=False), replace(staged, in_place=())):
         assert words(each)[0] == "plan"
