@@ -20,7 +20,7 @@ from reconciler.verdicts import Verdict
 def needs_release(known: Situation, plans: bool) -> bool:
     """Whether what comes next depends on the release, and nothing says which it is.
 
-    In KRaft mode the metadata tell; and what they tell is no release before strays, unless it is that old in truth.
+    In KRaft mode the metadata tell the oldest that it can be.
     """
     will_be = bool(known.in_place) and (plans or known.staged > 0)
     unknown = known.on_zookeeper and known.call.release is None
@@ -78,9 +78,9 @@ def free(known: Situation) -> Iterator[Step]:
         yield step_of_purge(known)
         return
     yield Step(
-        f"{', '.join(known.full)} has no room, without which a broker takes its log dir offline: delete for ever the "
-        f"{count(len(known.freed))} largest of what is staged there, before their time; leave out what may still be "
-        "wanted",
+        f"{', '.join(known.full)} has no room, and a broker takes it offline at the first write that finds none: "
+        f"delete for ever the {count(len(known.freed))} largest of what is staged there, before their time; leave out "
+        "what may still be wanted",
         known.call.purge(locations=known.freed, before_due=True),
     )
 

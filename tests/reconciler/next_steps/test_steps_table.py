@@ -281,7 +281,7 @@ def test_room_is_made_on_a_full_disk_before_anything_is_written_and_before_the_s
     waiting = Situation(CALL, {Verdict.STAGED: FoundVerdict(7)}, full=(D1,), staged=7, freed=("../1.deleting/x_0", "y"))
     purge = f"logstore purge {D1} {D2} --location ../1.deleting/x_0 --location y --before-due --spare-records /spare"
     assert commands(waiting)[0] == purge
-    assert "delete for ever the 2 largest" in next_steps(waiting)[0].why
+    assert "for ever the 2 largest" in next_steps(waiting)[0].why
     assert words(waiting) == ["purge", "preflight", "start the broker", "purge"]
     due = replace(waiting, due=1)
     assert commands(due)[0] == f"logstore purge {D1} {D2} --spare-records /spare"
