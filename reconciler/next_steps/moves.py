@@ -89,6 +89,16 @@ def renamed(known: Situation) -> bool:
     return found is not None and found.belongs_to is not None and found.log_dir is not None
 
 
+def entries_of_renamed(known: Situation) -> int:
+    """Count the stale checkpoint entries where all are of replicas that get their names again; else 0."""
+    found, entries = known.found.get(Verdict.RENAMED), known.found.get(Verdict.CHECKPOINT_ENTRY)
+    if found is None or entries is None or not renamed(known):
+        return 0
+    names = {(each.belongs_to, each.partition) for each in (found, *found.others)}
+    listed = [(each.topic, each.partition) for each in (entries, *entries.others)]
+    return entries.number if len(listed) == entries.number and names.issuperset(listed) else 0
+
+
 def rename_back(known: Situation) -> Iterator[Step]:
     """Give replicas their names again."""
     found = known.found[Verdict.RENAMED]

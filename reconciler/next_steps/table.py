@@ -64,6 +64,7 @@ from reconciler.next_steps.findings import step_of_fleet, step_of_rule, step_of_
 from reconciler.next_steps.moves import (
     ANOTHER_DISKS,
     abandoned,
+    entries_of_renamed,
     foreign,
     metadata_log_left,
     move_abandoned,
@@ -145,7 +146,7 @@ def _repairs(known: Situation) -> bool:
     waits = any(each.waits for each in known.uncertain)
     staged = sum(each.is_repaired and _can_go(known, each) for each in known.uncertain)
     useful = known.repairable is None or known.repairable > staged or bool(known.undecided) or waits
-    return known.number(*REPAIRED) > 0 and useful and not _writes_ids_itself(known)
+    return known.number(*REPAIRED) > entries_of_renamed(known) and useful and not _writes_ids_itself(known)
 
 
 def _writes_ids_itself(known: Situation) -> bool:

@@ -349,6 +349,16 @@ def test_several_that_are_moved_by_hand_are_each_named_and_of_the_rest_the_numbe
     assert CALL.doctor() not in [step.command for step in next_steps(Situation(CALL, {verdict: five}))]
 
 
+def test_checkpoint_entries_that_a_rename_makes_whole_are_not_repaired() -> None:
+    renamed = FoundVerdict(1, D1, "kicks-0", "kicks", 0, belongs_to="clicks", directories=1)
+    entry = FoundVerdict(1, D1, "recovery-point-offset-checkpoint", "clicks", 0)
+    two = replace(entry, number=2, others=(entry,))
+    assert words(Situation(CALL, {Verdict.RENAMED: renamed, Verdict.CHECKPOINT_ENTRY: two}))[:2] == ["mv", "preflight"]
+    for other in (replace(entry, partition=1), replace(entry, number=2)):
+        found = {Verdict.RENAMED: renamed, Verdict.CHECKPOINT_ENTRY: other}
+        assert words(Situation(CALL, found))[:3] == ["mv", "repair", "repair"]
+
+
 def order(situation: Situation) -> list[str]:
     """Verb of each step, or the first word of what is done by hand."""
     return [
