@@ -20,6 +20,7 @@ from logstore.staging.placement import (
     open_staging_root,
     placement_of,
     placements,
+    stages_in_place,
     staging_path,
     staging_roots,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "restore",
     "restored_path",
     "stage",
+    "stages_in_place",
     "staging_path",
     "staging_roots",
     "was_purged_beside",

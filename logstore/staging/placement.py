@@ -22,9 +22,9 @@ from layout.errors import InvalidNameError, LayoutError
 from layout.ids import TopicId
 from layout.scheme import STAGING_DIR, sibling_staging_root
 from layout.topic import TopicPartition
-from logstore.errors import UnsafePathError
+from logstore.errors import LogStoreError, UnsafePathError
 from logstore.fs import Directory, Disk, make_directory, mount_of
-from logstore.log_dir import LogDir, LogDirView
+from logstore.log_dir import LogDir, LogDirView, ReadOnlyLogDir
 
 
 class Placement(StrEnum):
@@ -53,6 +53,15 @@ def choose_placement(log_dir: LogDirView) -> Placement:
     except (InvalidNameError, OSError):
         return Placement.IN_PLACE
     return Placement.SIBLING if free else Placement.IN_PLACE
+
+
+def stages_in_place(path: str) -> bool:
+    """Whether the staged replicas of a log dir stay in it; False too where it cannot be opened."""
+    try:
+        with ReadOnlyLogDir.open(path) as opened:
+            return choose_placement(opened) is Placement.IN_PLACE
+    except (LogStoreError, OSError):
+        return False
 
 
 def _same_mount(path: str, log_dir: LogDirView) -> bool:

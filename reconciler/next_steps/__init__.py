@@ -9,11 +9,10 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.next_steps.call import FALLBACK_FOLDER, PLAN_FILE, REFETCH, WITHOUT_ID, Call
-    from reconciler.next_steps.command import BLANKS, OTHER_LOG_DIR, PROGRAM, Command, Step, ToolCommand
+    from reconciler.next_steps.command import BLANKS, OTHER_LOG_DIR, PROGRAM, RELEASE, Command, Step, ToolCommand
     from reconciler.next_steps.findings import (
         FINDING_STEPS,
         FLEET_STEPS,
-        KEPT_BY_CHOICE,
         RULE_COMMANDS,
         step_of_finding,
         step_of_fleet,
@@ -42,11 +41,10 @@ else:
         __name__,
         {
             "call": ("Call", "FALLBACK_FOLDER", "PLAN_FILE", "REFETCH", "WITHOUT_ID"),
-            "command": ("BLANKS", "Command", "OTHER_LOG_DIR", "PROGRAM", "Step", "ToolCommand"),
+            "command": ("BLANKS", "Command", "OTHER_LOG_DIR", "PROGRAM", "RELEASE", "Step", "ToolCommand"),
             "findings": (
                 "FINDING_STEPS",
                 "FLEET_STEPS",
-                "KEPT_BY_CHOICE",
                 "RULE_COMMANDS",
                 "step_of_finding",
                 "step_of_fleet",
@@ -78,12 +76,12 @@ __all__ = [
     "FALLBACK_FOLDER",
     "FINDING_STEPS",
     "FLEET_STEPS",
-    "KEPT_BY_CHOICE",
     "NAMED_AT_ONCE",
     "OTHER_LOG_DIR",
     "PLAN_FILE",
     "PROGRAM",
     "REFETCH",
+    "RELEASE",
     "REPAIRED",
     "RULE_COMMANDS",
     "WITHOUT_ID",

@@ -13,8 +13,8 @@ from reconciler.text import quoted
 PROGRAM = "logstore"
 """The name under which this program is installed."""
 
-SOURCE, SERVER, LOG_DIR, OTHER_LOG_DIR = "SOURCE", "HOST:PORT", "LOG_DIR", "OTHER_LOG_DIR"
-BLANKS = (SERVER, OTHER_LOG_DIR, LOG_DIR, SOURCE)
+SOURCE, SERVER, LOG_DIR, OTHER_LOG_DIR, RELEASE = "SOURCE", "HOST:PORT", "LOG_DIR", "OTHER_LOG_DIR", "RELEASE"
+BLANKS = (SERVER, OTHER_LOG_DIR, LOG_DIR, SOURCE, RELEASE)
 """What a reader fills in, because no file on the disks says it."""
 
 

@@ -164,18 +164,18 @@ def step_of_fleet(kind: str, call: Call) -> Step | None:
     return None if make is None else make(call)
 
 
-KEPT_BY_CHOICE = (
-    "say which copy stays: plan to stage the other one, which can come back; name the other after --keep if that one "
-    "is to stay"
-)
-"""What the operator decides by the command that names a copy."""
+def step_of_undecided(copies: Sequence[Sequence[str]], keeping: Command) -> Step:
+    """Return the step for replicas that are live twice, where nothing tells the better copy.
 
-
-def step_of_undecided(copies: Sequence[Sequence[str]]) -> Step:
-    """Return the step that shows the copies of replicas that are live twice, where nothing tells the better one."""
+    Args:
+        copies: the paths of each one's copies.
+        keeping: the repair that keeps the first copy of each.
+    """
     return Step(
-        "nothing tells which copy is the better one, so you decide: compare size and time of their segments",
-        ToolCommand("ls", ("-la", *(path for paths in copies for path in paths))),
+        f"nothing tells which is the better copy, {' or '.join(copies[0])}, so you decide: plan to stage the other, "
+        "which can come back, and compare size and time of both in the plan; name the other after --keep if that one "
+        "is to stay",
+        keeping,
     )
 
 

@@ -46,7 +46,7 @@ def move_metadata_log(known: Situation) -> Iterator[Step]:
     yield Step(
         f"no broker starts with two metadata logs: {left.problem}. Where it does, name {log_dir} after "
         "--metadata-log-dir; else move this one out of the log dir",
-        _out_of(log_dir, posixpath.join(log_dir, left.name or "")),
+        move_out(log_dir, posixpath.join(log_dir, left.name or "")),
     )
     yield Step("look at everything once more", known.call.doctor())
 
@@ -60,7 +60,7 @@ def foreign(known: Situation) -> bool:
 def move_foreign(known: Situation) -> Iterator[Step]:
     """Move directories of foreign names out."""
     found = known.found[Verdict.FOREIGN]
-    yield from _some([_move_foreign(*_place(each)) for each in (found, *found.others)], found.directories, known.call)
+    yield from some_of([_move_foreign(*_place(each)) for each in (found, *found.others)], found.directories, known.call)
 
 
 def _move_foreign(log_dir: str, path: str) -> Step:
@@ -68,7 +68,7 @@ def _move_foreign(log_dir: str, path: str) -> Step:
         why = "the log dir is the root of a file system: make a directory in it, move all but lost+found into it, and "
         return Step(f"{why}name that in log.dirs", ToolCommand("ls", ("-la", log_dir)))
     why = "no broker starts beside a directory of a foreign name: move it out of the log dir"
-    return Step(why, _out_of(log_dir, path))
+    return Step(why, move_out(log_dir, path))
 
 
 def abandoned(known: Situation) -> bool:
@@ -85,14 +85,24 @@ def move_abandoned(known: Situation) -> Iterator[Step]:
         "nobody will finish this move between log dirs, and a start makes a stray of it or loads it for ever: move it "
         "out of the log dir"
     )
-    steps = [Step(why, _out_of(*_place(each))) for each in (found, *found.others)]
-    yield from _some(steps, found.number, known.call)
+    steps = [Step(why, move_out(*_place(each))) for each in (found, *found.others)]
+    yield from some_of(steps, found.number, known.call)
 
 
 def renamed(known: Situation) -> bool:
     """Whether a replica lies under another name than its topic ID has."""
     found = known.found.get(Verdict.RENAMED)
     return found is not None and found.belongs_to is not None and found.log_dir is not None
+
+
+def entries_of_renamed(known: Situation) -> int:
+    """Count the stale checkpoint entries where all are of replicas that get their names again; else 0."""
+    found, entries = known.found.get(Verdict.RENAMED), known.found.get(Verdict.CHECKPOINT_ENTRY)
+    if found is None or entries is None or not renamed(known):
+        return 0
+    names = {(each.belongs_to, each.partition) for each in (found, *found.others)}
+    listed = [(each.topic, each.partition) for each in (entries, *entries.others)]
+    return entries.number if len(listed) == entries.number and names.issuperset(listed) else 0
 
 
 def rename_back(known: Situation) -> Iterator[Step]:
@@ -104,7 +114,7 @@ def rename_back(known: Situation) -> Iterator[Step]:
         why = f"the data is topic {each.belongs_to}'s, and was renamed by hand: give it its name again"
         name = f"{each.belongs_to}-{each.partition}"
         steps.append(Step(why, ToolCommand("mv", ("-nT", path, posixpath.join(log_dir, name)))))
-    yield from _some(steps, found.number, known.call)
+    yield from some_of(steps, found.number, known.call)
 
 
 def not_live(known: Situation) -> tuple[UncertainReplica, ...]:
@@ -118,8 +128,8 @@ def move_not_live(known: Situation) -> Iterator[Step]:
     for each in found:
         harm = "so no plan takes it" if each.is_unclaimed else "which takes the log dir offline"
         why = f"{each.reason}, {harm}, and it is no live replica: move it out of the log dir"
-        steps.append(Step(why, _out_of(each.log_dir, each.path)))
-    yield from _some(steps, len(found), known.call)
+        steps.append(Step(why, move_out(each.log_dir, each.path)))
+    yield from some_of(steps, len(found), known.call)
 
 
 def move_for_lock(known: Situation) -> Iterator[Step]:
@@ -143,7 +153,7 @@ def _place(found: FoundVerdict) -> tuple[str, str]:
     return found.log_dir or "", posixpath.join(found.log_dir or "", found.name or "")
 
 
-def _some(steps: Sequence[Step], number: int, call: Call) -> Iterator[Step]:
+def some_of(steps: Sequence[Step], number: int, call: Call) -> Iterator[Step]:
     """Make no more than some of the steps; of the rest, only their number, and the command that names them next."""
     named = steps[:NAMED_AT_ONCE]
     yield from named
@@ -152,7 +162,7 @@ def _some(steps: Sequence[Step], number: int, call: Call) -> Iterator[Step]:
         yield Step(f"{more} like that: look again, and doctor names the next", call.doctor())
 
 
-def _out_of(log_dir: str, path: str) -> ToolCommand:
+def move_out(log_dir: str, path: str) -> ToolCommand:
     """Move a directory out of its log dir, to a name beside it; of a name that gets too long, the end is kept."""
     home, name = posixpath.normpath(log_dir), posixpath.basename(path)
     while len(os.fsencode(f"{posixpath.basename(home)}.{name}")) > MAX_DIRECTORY_NAME:

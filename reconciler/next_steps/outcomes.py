@@ -6,6 +6,8 @@
 | ``apply``   | a disk had no room for another file   | make room, by a ``purge`` for example; ``apply``      |
 | ``apply``   | something else was skipped or failed  | ``plan`` again, with the same metadata                |
 | ``apply``   | all is done                           | ``preflight``, start the broker, later ``purge``      |
+| ``apply``   | all is done, with a folder for        | ``doctor``: a broker takes a full disk offline; later |
+|             | records that found no room            | ``purge``                                             |
 | ``repair``  | all is done                           | ``doctor``: what is left, and whether it starts       |
 | ``repair``  | something was skipped or failed       | ``repair`` again, with the same metadata              |
 """
@@ -102,6 +104,8 @@ def steps_after_repair(call: Call, *, complete: bool) -> tuple[Step, ...]:
 
 
 def _starting(call: Call) -> tuple[Step, ...]:
+    if call.fallback is not None:
+        return (Step("what is staged frees no room: see whether a disk is full, before the start", call.doctor()),)
     return (
         Step("ask whether the broker starts now, and what it would do", call.preflight()),
         Step("start the broker"),

@@ -136,6 +136,10 @@ class Situation:
         on_zookeeper: whether the broker runs in ZooKeeper mode for good, and so writes missing topic IDs by itself.
         unreadable: log dirs that this user may not read, so that nothing is known of what lies there.
         without_lock: log dirs without the lock file that every change needs, on whose disks no file can be made.
+        freed: locations of the largest staged replicas on full disks whose time has not come.
+        in_place: log dirs in which staged replicas stay, as ``-stray``.
+        knows_strays: whether the release starts beside a directory that ends in ``-stray``.
+        in_the_way: directories that the release does not know, and that no plan and no purge takes away.
     """
 
     call: Call
@@ -156,6 +160,10 @@ class Situation:
     repairable: int | None = None
     uncertain: tuple[UncertainReplica, ...] = ()
     without_lock: tuple[str, ...] = ()
+    freed: tuple[str, ...] = ()
+    in_place: tuple[str, ...] = ()
+    knows_strays: bool = True
+    in_the_way: tuple[Obstacle, ...] = ()
 
     def number(self, *verdicts: Verdict) -> int:
         """Count the findings of some verdicts."""

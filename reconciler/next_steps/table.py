@@ -14,13 +14,18 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | the broker registered a log dir that was not given              | ``doctor … OTHER_LOG_DIR``                       |
 | no metadata, another cluster's, or the copy of a stopped broker | ``doctor … --metadata SOURCE``                   |
 | old metadata, or metadata without its end                       | ``doctor … --metadata SOURCE``                   |
+| strays, or to be, of a broker with ZooKeeper of unknown release | ``doctor … --kafka RELEASE``; if a repair comes  |
+|                                                                 | first, ``doctor`` after it, and the list ends    |
 | a broker runs here, and something has to be changed             | stop the broker; for strays alone it has time    |
+| a disk that is full, and something staged on it                 | ``purge …``; else ``--before-due``, the largest; |
+|                                                                 | ``doctor`` if more has to be done; the list ends |
 | a disk that takes no file more, without its lock file           | ``mv`` an unwanted replica to another disk,      |
 |                                                                 | ``doctor``; the list ends                        |
 | a directory of a foreign name                                   | ``mv`` it out of the log dir                     |
+| a directory that the release does not know, such as a stray     | ``mv`` it out of the log dir                     |
 | FUTURE_ABANDONED of a broker that stands still, and not wanted  | ``mv`` it out of the log dir                     |
 | a replica under another name than its topic ID has              | ``mv`` it to that name                           |
-| DUPLICATE, and nothing tells which copy is the better one       | ``ls`` of both; ``repair`` with ``--keep COPY``  |
+| DUPLICATE, and nothing tells which copy is the better one       | ``repair`` with ``--keep COPY``                  |
 | a future or stray replica whose partition.metadata is damaged   | ``mv`` it out of the log dir                     |
 | STRAY without topic ID, and none of its name is wanted here;    | ``mv`` it out of the log dir                     |
 | with a cut name; or with a live replica of its ID in its place  |                                                  |
@@ -29,6 +34,8 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC, something wanted again   | ``plan … -o FILE``, ``apply FILE``               |
 | STRAY; without topic ID, and a live one in sync in its place    | with ``--strays``; and ``--strays-without-id``   |
 | no topic ID is certain, and another broker leads it in sync     | with ``--refetch TOPIC``                         |
+| what that stages keeps the broker from starting: the disk is    | ``doctor``; the list ends                        |
+| full, or the release does not know what is staged in place      |                                                  |
 | DAMAGED or NO_ID beside STALE_ID                                | the repair follows here: no ID was certain       |
 | no topic ID is certain, and it may be the only copy             | ``repair --adopt-topic-id TOPIC``, ``--apply``   |
 | a replica of which neither can be done                          | ``explain PATH``                                 |
@@ -56,11 +63,12 @@ from dataclasses import dataclass, replace
 
 from reconciler.next_steps.call import ADOPTION_FILE, FALLBACK_FOLDER
 from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Step, ToolCommand
-from reconciler.next_steps.findings import KEPT_BY_CHOICE, step_of_fleet, step_of_rule, step_of_undecided
+from reconciler.next_steps.findings import step_of_fleet, step_of_rule, step_of_undecided
 from reconciler.next_steps.moves import (
     ANOTHER_DISKS,
     UNWANTED,
     abandoned,
+    entries_of_renamed,
     foreign,
     metadata_log_left,
     move_abandoned,
@@ -71,6 +79,17 @@ from reconciler.next_steps.moves import (
     not_live,
     rename_back,
     renamed,
+)
+from reconciler.next_steps.room import (
+    ask_release,
+    free,
+    frees,
+    look_again,
+    looks_again,
+    make_folder,
+    move_strays,
+    needs_release,
+    step_of_purge,
 )
 from reconciler.next_steps.situation import MetadataTrust, Situation, UncertainReplica
 from reconciler.text import count
@@ -83,6 +102,7 @@ _NOT_THIS_BROKERS = sorted({*ANOTHER_DISKS, "DUPLICATE_NODE_ID"})
 _BY_A_LINE_ABOVE = frozenset(
     {
         *("absent_log_dir", "lock_held", "duplicate", "partition_metadata", "no_topic_id", "foreign_name"),
+        "unknown_to_release",
         *("unwanted", "damaged_checkpoint", "stray", "missing", "inconsistent_topic_id"),
     }
 )
@@ -101,11 +121,12 @@ class Line:
 
 def next_steps(situation: Situation) -> tuple[Step, ...]:
     """List the steps to a healthy broker, in their order; none: there is nothing to do."""
-    if situation.full and _plans(situation) and situation.call.fallback is None:
-        situation = replace(situation, call=replace(situation.call, fallback=FALLBACK_FOLDER))
     steps: list[Step] = []
     for line in TABLE:
         if line.holds(situation):
+            if line.steps is make_folder and situation.call.fallback is None:
+                # Before the folder is made, no command may name it.
+                situation = replace(situation, call=situation.call.with_fallback(FALLBACK_FOLDER))
             steps += line.steps(situation)
             if line.ends:
                 break
@@ -128,7 +149,7 @@ def _repairs(known: Situation) -> bool:
     waits = any(each.waits for each in known.uncertain)
     staged = sum(each.is_repaired and _can_go(known, each) for each in known.uncertain)
     useful = known.repairable is None or known.repairable > staged or bool(known.undecided) or waits
-    return known.number(*REPAIRED) > 0 and useful and not _writes_ids_itself(known)
+    return known.number(*REPAIRED) > entries_of_renamed(known) and useful and not _writes_ids_itself(known)
 
 
 def _writes_ids_itself(known: Situation) -> bool:
@@ -140,6 +161,11 @@ def _writes_ids_itself(known: Situation) -> bool:
 
 def _needs_more(known: Situation) -> bool:
     return _stages(known) or foreign(known) or renamed(known) or bool(known.obstacles)
+
+
+def _repairs_first(known: Situation) -> bool:
+    """Whether a repair comes before a plan."""
+    return _repairs(known) and not _contradicted(known) and not frees(known)
 
 
 def _contradicted(known: Situation) -> bool:
@@ -180,14 +206,14 @@ def _stuck(known: Situation) -> tuple[UncertainReplica, ...]:
 
 
 def _strays(known: Situation) -> int:
-    """Count the strays that a plan gives a due time."""
+    """Count the strays that a plan gives a due time: none where they have to go before a start."""
     found = known.found.get(Verdict.STRAY)
-    return 0 if found is None else max(0, found.number - found.wanted - found.left)
+    return 0 if found is None or not known.knows_strays else max(0, found.number - found.wanted - found.left)
 
 
 def _waiting_strays(known: Situation) -> int:
     """Count the strays without topic ID that a plan takes once the replica in their place is in sync."""
-    left = 0 if Verdict.STRAY not in known.found else known.found[Verdict.STRAY].left
+    left = known.found[Verdict.STRAY].left if Verdict.STRAY in known.found and known.knows_strays else 0
     return left - sum(each.is_unclaimed for each in known.uncertain)
 
 
@@ -202,8 +228,14 @@ def _plans(known: Situation) -> bool:
 
 
 def _changes(known: Situation) -> bool:
-    ways = (_repairs, _plans, foreign, renamed, abandoned, _to_adopt, not_live)
-    return any(way(known) for way in ways)
+    return frees(known) or _repairs(known) or _needs_room(known)
+
+
+def _needs_room(known: Situation) -> bool:
+    """Whether something has to be changed beside what a start writes anew: checkpoints, without stale entries."""
+    ways = (_plans, foreign, renamed, abandoned, _to_adopt, not_live)
+    repaired = _repairs(known) and known.number(Verdict.DUPLICATE, Verdict.DAMAGED, Verdict.NO_ID) > 0
+    return repaired or bool(known.in_the_way) or any(way(known) for way in ways)
 
 
 def _left(known: Situation) -> bool:
@@ -287,8 +319,7 @@ def _stop(known: Situation) -> Iterator[Step]:
 def _repair(known: Situation) -> Iterator[Step]:
     what = ", ".join(verdict for verdict in REPAIRED if known.number(verdict))
     if known.undecided:
-        yield step_of_undecided(known.undecided)
-        yield Step(KEPT_BY_CHOICE, known.call.repair(kept=[paths[0] for paths in known.undecided]))
+        yield step_of_undecided(known.undecided, known.call.repair(kept=[paths[0] for paths in known.undecided]))
     else:
         yield Step(f"plan what can be put right for certain of {what}, and read it", known.call.repair())
     yield Step("put it right; it is backed up first, and can be undone", known.call.apply_repair())
@@ -319,22 +350,15 @@ def _before_migration(known: Situation) -> Iterator[Step]:
     )
 
 
-def _fallback(known: Situation) -> Iterator[Step]:
-    yield Step(
-        f"the disk of {', '.join(known.full)} is full: records of what is staged need a folder on another disk",
-        ToolCommand("mkdir", ("-p", known.call.fallback or FALLBACK_FOLDER)),
-    )
-
-
 def _plan(known: Situation) -> Iterator[Step]:
     parts = [f"stage {known.number(*UNWANTED)} that nobody wants"] if known.number(*UNWANTED) else []
     parts += [f"bring {known.wanted(*_RETURNABLE)} back that are wanted"] if known.wanted(*_RETURNABLE) else []
     strays = _strays(known)
     parts += [f"give {count(strays, 'stray')} a due time"] if strays else []
-    more = "; --delay 0s lets a purge take it at once" if known.full else ""
-    replaced = 0 if Verdict.STRAY not in known.found else known.found[Verdict.STRAY].replaced
+    more = ""
+    replaced = known.found[Verdict.STRAY].replaced if strays else 0
     if replaced:
-        more = f"; {replaced} of them without topic ID, in whose place a replica lives, its data in sync{more}"
+        more = f"; {replaced} of them without topic ID, in whose place a replica lives, its data in sync"
     fetched = _to_refetch(known)
     parts += [f"stage {len(fetched)} of which no topic ID is certain, so that they are fetched anew"] if fetched else []
     if fetched:
@@ -388,7 +412,7 @@ def _after_start(known: Situation) -> Iterator[Step]:
 
 
 def _purge(known: Situation) -> Iterator[Step]:
-    yield Step(f"delete for ever the {known.due} staged whose time has come", known.call.purge())
+    yield step_of_purge(known)
 
 
 def _wait(known: Situation) -> Iterator[Step]:
@@ -405,15 +429,21 @@ TABLE: tuple[Line, ...] = (
     Line(_replaced, _another_disk),
     Line(lambda s: "LOG_DIR_NOT_SEEN" in s.fleet and not _replaced(s), _unseen),
     Line(lambda s: s.trust is not MetadataTrust.GOOD, _newer),
+    Line(lambda s: needs_release(s, _plans(s)) and not _repairs_first(s), ask_release),
     Line(lambda s: s.in_use and _changes(s), _stop),
+    Line(frees, free),
+    Line(lambda s: frees(s) and _needs_room(s), look_again, ends=True),
     Line(lambda s: s.without_lock and _changes(s), move_for_lock, ends=True),
     Line(foreign, move_foreign),
+    Line(lambda s: s.in_the_way, move_strays),
     Line(abandoned, move_abandoned),
     Line(renamed, rename_back),
     Line(not_live, move_not_live),
-    Line(lambda s: _repairs(s) and not _contradicted(s), _repair),
-    Line(lambda s: s.full and _plans(s), _fallback),
+    Line(_repairs_first, _repair),
+    Line(lambda s: needs_release(s, _plans(s)) and _repairs_first(s), look_again, ends=True),
+    Line(lambda s: s.full and _plans(s), make_folder),
     Line(_plans, _plan),
+    Line(lambda s: _plans(s) and looks_again(s), look_again, ends=True),
     Line(lambda s: _repairs(s) and _contradicted(s), _repair),
     Line(lambda s: _to_adopt(s) and not _writes_ids_itself(s), _adopt),
     Line(_stuck, _explain),

@@ -192,7 +192,7 @@ def _states_by_cluster(
 
 _REPAIR_COLUMNS = [
     *("cluster_id", "node_id", "directory_id", "log_dir", "name", "kind", "topic", "partition", "topic_id"),
-    *("metadata_state", "problem", "inode", "due_ms", "end_offset"),
+    *("metadata_state", "problem", "inode", "due_ms", "end_offset", "bytes", "modified_ms"),
 ]
 _ALWAYS = frozenset({Kind.LOG_DIR.value, Kind.CHECKPOINT_ENTRY.value, Kind.LEFTOVER.value})
 _COPIES = frozenset({Kind.LIVE.value, Kind.FUTURE.value})

@@ -23,7 +23,7 @@ from layout.topic import Namespace, namespace_of
 from logstore.rows import MetadataState
 from reconciler.desired import BrokerKey, Registered
 from reconciler.plan.evidence import Files, RepairableLogDir, RepairView, last_epoch
-from reconciler.text import count
+from reconciler.text import count, moment, size
 from reconciler.verdicts import Copy, Judged, Ranking, Row, broker_of, rank_copies
 
 _HARMLESS = (
@@ -272,7 +272,13 @@ def _chosen(rows: Sequence[Row], kept: Collection[str]) -> Ranking[Row] | str | 
         return None
     copies = {_path_of(row): Copy(row, row["topic_id"] or "", None, None, assigned=False) for row in rows}
     best = copies.pop(_path_of(chosen[0]))
-    return Ranking(best, tuple((copy, "--keep names the copy that stays") for copy in copies.values()))
+    why = f"--keep names the copy that stays, {_look_of(best.of)}"
+    return Ranking(best, tuple((copy, f"{why}, beside this one, {_look_of(copy.of)}") for copy in copies.values()))
+
+
+def _look_of(row: Row) -> str:
+    """Return what a person compares copies by."""
+    return f"of {size(row['bytes'])}, last changed {moment(row['modified_ms'])}"
 
 
 def _ranked(rows: Sequence[Row], wanted: Row | None, files: Files) -> Ranking[Row] | str:

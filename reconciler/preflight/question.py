@@ -16,7 +16,7 @@ from layout.errors import InvalidQuestionError
 from layout.log_dir_set import Requirement
 from logstore import check_fields
 from reconciler.desired import Mode
-from reconciler.preflight.releases import KafkaRelease, StartAnswer, start_unwanted, start_with_directory
+from reconciler.preflight.releases import STRAY_SINCE, KafkaRelease, StartAnswer, start_unwanted, start_with_directory
 
 DIRECTORY_IDS_SINCE = KafkaRelease(3, 7)
 """First release that reads ``directory.id`` (FACTS §2.2)."""
@@ -64,6 +64,11 @@ class BrokerAsked:
     def reads_metadata_log(self) -> bool:
         """Whether the broker has a metadata log: in KRaft mode, and during a migration."""
         return self.is_kraft or self.migrating
+
+    @property
+    def knows_strays(self) -> bool:
+        """Whether the broker starts beside a directory that ends in ``-stray`` (FACTS §1.3)."""
+        return self.release >= STRAY_SINCE
 
     @property
     def requirement(self) -> Requirement:

@@ -6,6 +6,7 @@ them can be planted by itself.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from layout import partition_metadata
 from layout.ids import TopicId
+from reconciler.verdicts import CLOCK_SKEW_MS
 from tests.broker.cure_bench import RECORDS, SICK, STALE, SickBroker
 from tests.operator_loop.bench import PARTITIONS, Bench
 
@@ -31,6 +33,7 @@ class HealthyBroker(Bench):
     def __init__(self, sick: SickBroker) -> None:
         """Cure the broker, let it join, and keep its disks."""
         super().__init__(sick.broker.folder)
+        self.release = sick.cluster.release.version
         self.sick = sick
         self._kept, self._stale = self.folder / "healthy", self.folder / "unwanted"
         self.fetched: set[str] = set()
@@ -99,6 +102,11 @@ class HealthyBroker(Bench):
             (path / partition_metadata.FILE_NAME).unlink(missing_ok=True)
         else:
             (path / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(topic_id))
+        # It has lain there for a while: what changed less than the margin ago no metadata condemns.
+        written = path.stat().st_mtime - 2 * CLOCK_SKEW_MS / 1000
+        for each in (path / partition_metadata.FILE_NAME, path):
+            if each.exists():
+                os.utime(each, (written, written))
         return path
 
     def unwanted(self, name: str) -> None:

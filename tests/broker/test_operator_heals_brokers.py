@@ -11,14 +11,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from layout import meta_properties
+from reconciler.next_steps import outcomes, table
 from tests.broker.conftest import two_brokers
 from tests.broker.cure_bench import SICK, STALE, WANTED, SickBroker
 from tests.broker.loop_bench import HealthyBroker
@@ -49,6 +52,7 @@ class RealPatient:
         self.sick = sick
         self.source = self.first_source = source
         self.disks = sick.disks
+        self.release = sick.cluster.release.version
         self.wanted = sorted({name for name in sick.replicas() if name not in STALE} | {"again-0", "again-1"})
 
     def learn(self) -> None:
@@ -187,6 +191,63 @@ def test_faults_are_cured_by_what_is_printed_one_or_two_at_a_time(
     healthy.sick.cluster.stop_broker(SICK)
     assert healthy.unlike_the_leader() == [], protocol
     assert [each for each in operator.left() if not healthy.has_yet_to_write(each)] == [], protocol
+
+
+@pytest.mark.root
+def test_a_full_disk_whose_root_is_the_log_dir_is_cured_as_well(
+    healthy: HealthyBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can be staged beside such a log dir, no record finds room in it, and no broker stays up on it."""
+    if os.getuid() != 0:
+        pytest.skip("mounts a file system")
+    for module in (table, outcomes):
+        monkeypatch.setattr(module, "FALLBACK_FOLDER", str(tmp_path / "spare records"))
+    monkeypatch.chdir(tmp_path)
+    healthy.put_back()
+    for name in ("stale_id", "not_assigned"):
+        FAULTS[name](healthy)
+    with mounted(healthy.disks):
+        full = [
+            fill(disk / name) for disk in healthy.disks for name in ("again-0", "moved-0") if (disk / name).is_dir()
+        ]
+        operator = Operator(healthy)
+        try:
+            operator.heal()
+            protocol = "\n".join(["", *operator.done])
+            assert operator.failed == [], protocol
+            healthy.sick.until_in_sync()
+            assert healthy.sick.served() == {name: healthy.sick.records[name] for name in WANTED}, protocol
+        finally:
+            healthy.stop()
+        assert len(full) == 2 and not any(path.exists() for path in full), protocol
+        assert healthy.unlike_the_leader() == [], protocol
+        assert [each for each in operator.left() if not healthy.has_yet_to_write(each)] == [], protocol
+        assert healthy.sick.starts()["starts"], protocol
+
+
+@contextmanager
+def mounted(disks: Sequence[Path]) -> Iterator[None]:
+    """Make each log dir the root of a small file system, with all that it holds."""
+    with ExitStack() as stack:
+        for disk in disks:
+            aside = disk.rename(disk.with_name(f"{disk.name}.aside"))
+            disk.mkdir()
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16M", "tmpfs", str(disk)], check=True)
+            stack.callback(subprocess.run, ["umount", str(disk)], check=True)
+            shutil.copytree(aside, disk, dirs_exist_ok=True)
+            shutil.rmtree(aside)
+        yield
+
+
+def fill(replica: Path) -> Path:
+    """Leave no byte on the disk of a replica, as though it had grown so large long ago."""
+    path, made = replica / "1.log", replica.stat().st_mtime_ns
+    with suppress(OSError), path.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    for each in (path, replica):
+        os.utime(each, ns=(made, made))
+    return path
 
 
 @pytest.fixture

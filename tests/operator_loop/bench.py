@@ -79,6 +79,9 @@ class Bench:
             return str(self.disks[0] / "remote-log-index-cache")
         return str(self.folder / "partial") if self.partial else self.source
 
+    release = "3.9"
+    """The release of the broker, which anybody knows who stands before it."""
+
     def learn(self) -> None:
         """From now on, the operator names every disk and the controllers' metadata."""
         self.given, self.own_copy, self.partial = [0, 1], False, False

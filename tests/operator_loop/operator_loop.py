@@ -53,6 +53,10 @@ class Patient(Protocol):
     def wanted(self) -> Collection[str]:
         """Names of the replicas that it should have."""
 
+    @property
+    def release(self) -> str:
+        """The release that a blank for it is filled with."""
+
     def learn(self) -> None:
         """From now on, the operator names every disk and ``source``."""
 
@@ -71,8 +75,6 @@ class Operator:
     """Plays the loop, and keeps a protocol of it."""
 
     bench: Patient
-    starts: bool = True
-    """Whether a start makes what is missing; False: its disks have no room."""
     done: list[str] = field(default_factory=list)
     """Every pasted command, and everything that was done by hand."""
     changed: int = 0
@@ -146,13 +148,14 @@ class Operator:
 
     def _filled(self, command: str) -> str:
         others = [str(disk) for number, disk in enumerate(self.bench.disks) if number not in self.bench.given]
-        return command.replace("OTHER_LOG_DIR", " ".join(others)).replace("SOURCE", self.bench.source)
+        filled = command.replace("OTHER_LOG_DIR", " ".join(others)).replace("SOURCE", self.bench.source)
+        return filled.replace("RELEASE", self.bench.release)
 
     def _by_hand(self, why: str) -> list[dict[str, Any]]:
         """Do what has no command, and return what is looked at after it."""
         self.done.append(why.split(";", maxsplit=1)[0])
         self.changed = len(self.done)
-        if why.startswith("start the broker") and self.starts:
+        if why.startswith("start the broker"):
             self.bench.start()
             return self.later
         if why.startswith("stop the broker"):
@@ -167,6 +170,8 @@ class Operator:
             self.failed.append(f"exit code {ran.returncode}: {line}\n{ran.stderr}")
 
     def _run(self, words: list[str]) -> Result:
+        if words[0] in ("apply", "purge"):
+            self.changed = len(self.done)
         return CliRunner().invoke(logstore, words)
 
     def left(self) -> list[str]:

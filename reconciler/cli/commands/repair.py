@@ -129,7 +129,7 @@ def _make(
     from layout.ours import encode_repair_plan
     from reconciler.cli.frame import sort_inputs
     from reconciler.cli.pages import show_repair_plan
-    from reconciler.next_steps import KEPT_BY_CHOICE, Call, Step, step_of_undecided
+    from reconciler.next_steps import Call, Step, step_of_undecided
 
     inputs = sort_inputs(paths)
     if inputs.inventories:
@@ -151,9 +151,9 @@ def _make(
             step = Step("look through the plan, stop the broker, and apply it", call.apply_repair(str(output)))
         say_step(step)
     if undecided:
-        say_step(step_of_undecided(undecided))
         kept = [*choice.kept, *(copies[0] for copies in undecided)]
-        say_step(Step(KEPT_BY_CHOICE, call.repair(only=choice.only, adopted=choice.adopted, kept=kept)))
+        keeping = call.repair(only=choice.only, adopted=choice.adopted, kept=kept)
+        say_step(step_of_undecided(undecided, keeping))
     return Exit.FINDINGS if plan.actions or plan.left_alone else Exit.CLEAN
 
 
@@ -171,7 +171,7 @@ def _planned(
     identities = (read_identity(log_dir).identity for log_dir in inputs.log_dirs)
     clusters = {each.cluster_id for each in identities if each is not None and each.cluster_id}
     states = by_cluster(choose_metadata(specs, inputs, now_ms), clusters)
-    observations = scan_all(inputs.log_dirs, sizes=False)
+    observations = scan_all(inputs.log_dirs, sizes=bool(choice.kept))
     seen = list(with_progress(observations, len(inputs.log_dirs), "scanning log dirs"))
     view = RepairView.of(seen, states, choice.adopted)
     files = read_files(view.files_wanted(choice.adopted))

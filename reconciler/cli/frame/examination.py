@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -143,6 +143,7 @@ def _examined(
     evidence: _Evidence,
 ) -> ExaminedBroker:
     from logstore.log_dir import LOCK_FILE
+    from logstore.staging import stages_in_place
     from reconciler.cli.frame.changes import why_in_use
     from reconciler.desired import Mode
 
@@ -156,15 +157,20 @@ def _examined(
     trust, why = _trust(states.get(broker.cluster), broker, now_ms)
     looked = _repair_evidence(found, evidence)
     staged, due, due_ms, due_inside = _staged(call.log_dirs, evidence.fallback, now_ms)
+    full = tuple(path for path in call.log_dirs if _is_full(path))
+    obstacles = _obstacles(start, bool(in_use))
+    cured = (each.observed for each in judged if each.verdict is Verdict.STAGED_DUE or _comes_back(each, live))
+    gone = {row["name"] for row in cured if row is not None}
+    gone.update(freed := _freed(full, judged, gone))
     situation = Situation(
         call,
         found,
         {kind: subject for kind, subject, _ in fleet},
         trust,
         why,
-        _obstacles(start, bool(in_use)),
+        obstacles,
         in_use,
-        tuple(path for path in call.log_dirs if _is_full(path)),
+        full,
         staged,
         due,
         None if due_ms is None else moment(due_ms),
@@ -175,6 +181,10 @@ def _examined(
         looked.repairable,
         (*looked.uncertain, *(_unclaimed_strays(judged) if trust is MetadataTrust.GOOD else ())),
         tuple(path for path in call.log_dirs if _takes_no_file(path) and not os.path.lexists(f"{path}/{LOCK_FILE}")),
+        freed,
+        tuple(filter(stages_in_place, call.log_dirs)),
+        start.asked.knows_strays,
+        tuple(each for each in obstacles if each.rule == "unknown_to_release" and each.name not in gone),
     )
     return ExaminedBroker(
         broker.cluster or None,
@@ -431,6 +441,15 @@ def _is_forbidden(path: str) -> bool:
     except (OSError, ValueError):
         return False
     return False
+
+
+def _freed(full: Sequence[str], judged: Sequence[Judged], gone: Collection[str]) -> tuple[str, ...]:
+    """Locations of the largest staged replicas on full disks, without what is ``gone`` by another step."""
+    paths = set(map(os.path.abspath, full))
+    rows = [each.observed or {} for each in judged if each.verdict is Verdict.STAGED]
+    rows = [row for row in rows if row["log_dir"] in paths and row["name"] not in gone]
+    rows.sort(key=lambda row: row["disk_bytes"] or 0, reverse=True)
+    return tuple(row["name"] for row in rows[:NAMED_AT_ONCE])
 
 
 def _is_full(path: str) -> bool:

@@ -21,6 +21,7 @@ from logstore.staging import (
     placement,
     placement_of,
     placements,
+    stages_in_place,
     staging_path,
 )
 from logstore.staging.placement import free_name
@@ -65,7 +66,13 @@ def test_a_sibling_that_is_there_already_is_used(broker: LogDir) -> None:
 def test_something_else_in_place_of_the_sibling_leaves_the_place_within(broker: LogDir, make: Any) -> None:
     make(Path(f"{broker.path}.deleting"))
     assert choose_placement(broker) is Placement.IN_PLACE
+    assert stages_in_place(broker.path)
     assert staging_path(broker, Placement.IN_PLACE) == broker.path
+
+
+def test_a_log_dir_with_a_sibling_and_one_that_cannot_be_opened_do_not_stage_in_place(log_dir: Any) -> None:
+    assert not stages_in_place(str(log_dir))
+    assert not stages_in_place(f"{log_dir}/no such directory")
 
 
 def test_a_log_dir_on_another_device_than_its_parent_has_no_sibling(

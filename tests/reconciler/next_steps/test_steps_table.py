@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from reconciler.next_steps import (
     BLANKS,
-    KEPT_BY_CHOICE,
     NAMED_AT_ONCE,
     REFETCH,
     REPAIRED,
@@ -88,6 +87,10 @@ situations = st.builds(
     st.lists(paths, max_size=2).map(tuple),
     st.none() | st.integers(0, 2),
     st.lists(uncertain, max_size=3).map(tuple),
+    st.lists(names, max_size=2).map(tuple),
+    st.lists(paths, max_size=2).map(tuple),
+    st.booleans(),
+    st.lists(obstacles, max_size=2).map(tuple),
 )
 
 
@@ -146,11 +149,11 @@ def test_what_is_not_known_is_a_blank_and_is_named() -> None:
 def test_where_nothing_tells_the_better_copy_the_operator_names_it() -> None:
     copies = (f"{D1}/orders-0", f"{D2}/orders-0")
     known = Situation(CALL, {Verdict.DUPLICATE: FoundVerdict(2)}, undecided=(copies,))
-    compared, kept, *_ = next_steps(known)
-    assert compared == step_of_undecided([copies])
-    assert compared.text == f"ls -la {D1}/orders-0 {D2}/orders-0"
-    assert kept == Step(KEPT_BY_CHOICE, CALL.repair(kept=[copies[0]]))
+    kept, applied, *_ = next_steps(known)
+    assert kept == step_of_undecided([copies], CALL.repair(kept=[copies[0]]))
+    assert f"{copies[0]} or {copies[1]}" in kept.why
     assert f"--keep {D1}/orders-0" in str(kept.text)
+    assert applied.command == CALL.apply_repair()
 
 
 def test_nothing_found_asks_for_nothing() -> None:
@@ -264,12 +267,60 @@ def test_a_metadata_log_that_may_be_the_one_in_use_or_another_nodes_is_left_alon
 
 def test_a_full_disk_is_given_a_folder_for_records_that_the_commands_after_it_name() -> None:
     situation = Situation(Call((D1,), (SRC,)), {Verdict.STALE_ID: FoundVerdict()}, full=(D1,))
-    made, planned, applied, _, _, purged = commands(situation)
+    made, planned, applied, looked = commands(situation)
     assert made == "mkdir -p /var/lib/logstore/spare-records"
-    assert "--delay 0s" in next_steps(situation)[1].why
     assert planned.startswith("logstore plan ")
     assert applied == "logstore apply plan.json --spare-records /var/lib/logstore/spare-records"
-    assert purged == f"logstore purge {D1} --spare-records /var/lib/logstore/spare-records"
+    assert looked == f"logstore doctor {D1} --metadata '{SRC}' --spare-records /var/lib/logstore/spare-records"
+    assert next_steps(situation)[-1].why.startswith("what is staged frees no room")
+    without = replace(situation, trust=MetadataTrust.OLD)
+    assert [command for command in commands(without) if "--spare-records" in command] == [applied, looked]
+
+
+def test_room_is_made_on_a_full_disk_before_anything_is_written_and_before_the_start() -> None:
+    waiting = Situation(CALL, {Verdict.STAGED: FoundVerdict(7)}, full=(D1,), staged=7, freed=("../1.deleting/x_0", "y"))
+    purge = f"logstore purge {D1} {D2} --location ../1.deleting/x_0 --location y --before-due --spare-records /spare"
+    assert commands(waiting)[0] == purge
+    assert "for ever the 2 largest" in next_steps(waiting)[0].why
+    assert words(waiting) == ["purge", "preflight", "start the broker", "purge"]
+    due = replace(waiting, due=1)
+    assert commands(due)[0] == f"logstore purge {D1} {D2} --spare-records /spare"
+    entries = replace(waiting, found={Verdict.CHECKPOINT_ENTRY: FoundVerdict()})
+    assert words(entries) == words(waiting), "a start writes checkpoints anew"
+    damaged = replace(waiting, found={Verdict.DAMAGED: FoundVerdict()})
+    assert words(damaged) == ["purge", "doctor"]
+    assert words(replace(waiting, in_use=(D1,)))[:2] == ["stop the broker", "purge"]
+    own_copy = replace(waiting, trust=MetadataTrust.OWN_COPY)
+    assert not any("--before-due" in command for command in commands(own_copy))
+
+
+def test_a_release_that_nothing_tells_is_asked_for_where_strays_lie_or_come_to_lie() -> None:
+    strays = Situation(CALL, {Verdict.STRAY: FoundVerdict()}, on_zookeeper=True)
+    staged = Situation(CALL, {Verdict.STALE_ID: FoundVerdict()}, on_zookeeper=True, in_place=(D1,))
+    asked = f"logstore doctor {D1} {D2} --metadata '{SRC}' --kafka RELEASE --spare-records /spare"
+    assert [commands(each)[0] for each in (strays, staged)] == [asked, asked]
+    repaired = replace(strays, found=strays.found | {Verdict.LEFTOVER: FoundVerdict()})
+    assert words(repaired) == ["repair", "repair", "doctor"], "what repair prints names no release"
+    named = replace(CALL, release="3.9")
+    for each in (replace(strays, call=named), replace(strays, on_zookeeper=False), replace(staged, in_place=())):
+        assert words(each)[0] == "plan"
+
+
+def test_a_stray_that_the_release_does_not_know_goes_out_of_the_log_dir_and_gets_no_due_time() -> None:
+    stray = Obstacle("unknown_to_release", "the suffix is not known", D1, "gone-1.x-stray")
+    known = Situation(
+        CALL, {Verdict.STRAY: FoundVerdict(replaced=1)}, obstacles=(stray,), knows_strays=False, in_the_way=(stray,)
+    )
+    moved, asked, started = next_steps(known)
+    assert moved.text == f"mv -n {D1}/gone-1.x-stray {D1}.gone-1.x-stray"
+    assert (
+        moved.why == "no broker of this release starts beside it, the suffix is not known: move it out of the log dir"
+    )
+    assert (asked.command, started.command) == (CALL.preflight(), None)
+    wanted = replace(known, found={Verdict.STRAY: FoundVerdict(wanted=1)}, in_the_way=())
+    assert next_steps(wanted)[0].command == CALL.plan()
+    in_place = replace(known, found={Verdict.STALE_ID: FoundVerdict()}, in_the_way=(), in_place=(D1,))
+    assert words(in_place) == ["plan", "apply", "doctor"]
 
 
 def test_what_was_renamed_by_hand_gets_its_name_back_and_a_foreign_directory_goes_out() -> None:
@@ -296,6 +347,16 @@ def test_several_that_are_moved_by_hand_are_each_named_and_of_the_rest_the_numbe
     assert (look.why, look.command) == ("2 more are like that: look again, and doctor names the next", CALL.doctor())
     five = replace(several, number=5, directories=5)
     assert CALL.doctor() not in [step.command for step in next_steps(Situation(CALL, {verdict: five}))]
+
+
+def test_checkpoint_entries_that_a_rename_makes_whole_are_not_repaired() -> None:
+    renamed = FoundVerdict(1, D1, "kicks-0", "kicks", 0, belongs_to="clicks", directories=1)
+    entry = FoundVerdict(1, D1, "recovery-point-offset-checkpoint", "clicks", 0)
+    two = replace(entry, number=2, others=(entry,))
+    assert words(Situation(CALL, {Verdict.RENAMED: renamed, Verdict.CHECKPOINT_ENTRY: two}))[:2] == ["mv", "preflight"]
+    for other in (replace(entry, partition=1), replace(entry, number=2)):
+        found = {Verdict.RENAMED: renamed, Verdict.CHECKPOINT_ENTRY: other}
+        assert words(Situation(CALL, found))[:3] == ["mv", "repair", "repair"]
 
 
 def order(situation: Situation) -> list[str]:

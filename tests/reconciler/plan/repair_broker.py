@@ -70,7 +70,7 @@ class RepairBroker:
         return self.builder.build(MetadataIdentity("kraft", "/m", CLUSTER, **identity))
 
     def view(self, states: Iterable[DesiredState], adopted: frozenset[str] = frozenset()) -> RepairView:
-        seen = list(scan_all(list(map(str, self.log_dirs)), sizes=False))
+        seen = list(scan_all(list(map(str, self.log_dirs)), sizes=True))
         return RepairView.of(seen, by_cluster(list(states), {CLUSTER}), adopted)
 
     def plan(

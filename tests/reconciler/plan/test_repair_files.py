@@ -7,6 +7,7 @@ is staged only where the other copy is surely the better one, on disks that are 
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 from random import Random
 
@@ -192,8 +193,13 @@ def test_copies_that_cannot_be_ranked_are_left_with_the_reason(broker: RepairBro
 def test_the_operator_says_which_of_two_equal_copies_stays(broker: RepairBroker) -> None:
     copies = [broker.replica("orders-0", disk=disk) for disk in range(2)]
     broker.wanted("orders", 0)
+    (copies[1] / "1.log").write_bytes(bytes(70_000))
     plan = broker.plan(keep=[str(copies[1])])
     assert (done(plan), plan.left_alone) == ([("stage_duplicate", "orders-0")], ())
+    # Size and time of both are what a person compares.
+    assert re.search(
+        r"stays, of 70 kB, last changed 20.* UTC, beside this one, of \d+ B, last", plan.actions[0].evidence
+    )
     assert apply_repair(plan, NOW_MS).is_complete
     assert [path.exists() for path in copies] == [False, True]
 

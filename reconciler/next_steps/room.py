@@ -1,0 +1,95 @@
+"""Steps for disks without room, and for ``-stray`` directories beside which an old release does not start.
+
+What is staged takes as much room as before, and a broker that finds none for a checkpoint takes the log dir offline. So
+on a full disk something that is staged is deleted before the start, though its time has not come.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from dataclasses import replace
+
+from reconciler.next_steps.command import RELEASE, Step, ToolCommand
+from reconciler.next_steps.moves import move_out, some_of
+from reconciler.next_steps.situation import MetadataTrust, Situation
+from reconciler.text import count
+from reconciler.verdicts import Verdict
+
+
+def needs_release(known: Situation, plans: bool) -> bool:
+    """Whether what comes next depends on the release, and nothing says which it is.
+
+    In KRaft mode the metadata tell the oldest that it can be.
+    """
+    will_be = bool(known.in_place) and (plans or known.staged > 0)
+    unknown = known.on_zookeeper and known.call.release is None
+    return unknown and (known.number(Verdict.STRAY) > 0 or will_be)
+
+
+def ask_release(known: Situation) -> Iterator[Step]:
+    """Look again, with the release."""
+    yield Step(
+        "a broker before 3.6.1 does not start beside a directory whose name ends in -stray, and nothing that was read "
+        "says of which release this one is: name it",
+        replace(known.call, release=RELEASE).doctor(),
+    )
+
+
+def make_folder(known: Situation) -> Iterator[Step]:
+    """Make the folder of fallback records."""
+    yield Step(
+        f"the disk of {', '.join(known.full)} is full: records of what is staged need a folder on another disk",
+        ToolCommand("mkdir", ("-p", str(known.call.fallback))),
+    )
+
+
+def looks_again(known: Situation) -> bool:
+    """Whether what a plan stages keeps the broker from starting: it frees no room, or its release knows no strays."""
+    return bool(known.full) or (bool(known.in_place) and not known.knows_strays)
+
+
+def look_again(known: Situation) -> Iterator[Step]:
+    """Look at everything once more, before it is said how the broker starts."""
+    if frees(known):
+        why = "what else has to be done needs that room"
+    elif known.full:
+        why = "what is staged frees no room"
+    elif known.knows_strays:
+        why = "what comes then depends on the broker's release"
+    else:
+        why = "what is staged in place keeps this release from starting"
+    yield Step(f"{why}: look again, and doctor says what comes before the start", known.call.doctor())
+
+
+def step_of_purge(known: Situation) -> Step:
+    """Return the step that deletes what is due."""
+    return Step(f"delete for ever the {known.due} staged whose time has come", known.call.purge())
+
+
+def frees(known: Situation) -> bool:
+    """Whether room is made by deleting what is staged: what is due, else the largest before their time."""
+    return bool(known.full) and (known.due > 0 or bool(known.freed)) and known.trust is MetadataTrust.GOOD
+
+
+def free(known: Situation) -> Iterator[Step]:
+    """Delete what is due, or the largest of what is staged on full disks."""
+    if known.due:
+        yield step_of_purge(known)
+        return
+    yield Step(
+        f"{', '.join(known.full)} has no room, and a broker takes it offline at the first write that finds none: "
+        f"delete for ever the {count(len(known.freed))} largest of what is staged there, before their time; leave out "
+        "what may still be wanted",
+        known.call.purge(locations=known.freed, before_due=True),
+    )
+
+
+def move_strays(known: Situation) -> Iterator[Step]:
+    """Move what the release does not know out of its log dir."""
+    steps = []
+    for each in known.in_the_way:
+        log_dir = each.log_dir or ""
+        why = f"no broker of this release starts beside it, {each.problem}: move it out of the log dir"
+        steps.append(Step(why, move_out(log_dir, posixpath.join(log_dir, each.name or ""))))
+    yield from some_of(steps, len(steps), known.call)
