@@ -62,10 +62,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from reconciler.next_steps.call import ADOPTION_FILE, FALLBACK_FOLDER
-from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Step, ToolCommand
-from reconciler.next_steps.findings import step_of_fleet, step_of_rule, step_of_undecided
+from reconciler.next_steps.command import SOURCE, Step
+from reconciler.next_steps.disks import NOT_THIS_BROKERS, another_disk, as_another_user, mount, replaced, unseen, whose
+from reconciler.next_steps.findings import step_of_rule, step_of_undecided
 from reconciler.next_steps.moves import (
-    ANOTHER_DISKS,
     UNWANTED,
     abandoned,
     entries_of_renamed,
@@ -98,7 +98,6 @@ from reconciler.verdicts import BENIGN, Verdict
 REPAIRED = (Verdict.DUPLICATE, Verdict.DAMAGED, Verdict.NO_ID, Verdict.CHECKPOINT_ENTRY, Verdict.LEFTOVER)
 """Verdicts that a repair plan is for."""
 _RETURNABLE = (Verdict.STAGED, Verdict.STAGED_DUE, Verdict.STRAY)
-_NOT_THIS_BROKERS = sorted({*ANOTHER_DISKS, "DUPLICATE_NODE_ID"})
 _BY_A_LINE_ABOVE = frozenset(
     {
         *("absent_log_dir", "lock_held", "duplicate", "partition_metadata", "no_topic_id", "foreign_name"),
@@ -254,54 +253,6 @@ def _stands_still(known: Situation) -> bool:
     return _changes(known) or bool(known.obstacles) or waits
 
 
-def _as_another_user(known: Situation) -> Iterator[Step]:
-    yield Step(
-        f"this user may not read {', '.join(known.unreadable)}, so nothing is known of what lies there: become the "
-        "broker's own user, or root, and look again",
-        known.call.doctor(),
-    )
-
-
-def _mount(known: Situation) -> Iterator[Step]:
-    found = known.found[Verdict.ABSENT]
-    yield Step(
-        f"{found.log_dir} is not there or not the expected one, which an empty disk looks like: mount it, then look "
-        "again",
-        ToolCommand("findmnt", ("--target", found.log_dir or "")),
-    )
-
-
-def _whose(known: Situation) -> Iterator[Step]:
-    kinds = [kind for kind in _NOT_THIS_BROKERS if kind in known.fleet]
-    whose = step_of_fleet("DUPLICATE_DIRECTORY_ID", known.call)
-    yield Step(
-        f"{', '.join(kinds)}: a disk here is a copy, or another broker's or cluster's; find out which, and leave it "
-        "out of every command and of the broker's log.dirs",
-        None if whose is None else whose.command,
-    )
-
-
-def _replaced(known: Situation) -> bool:
-    return "LOG_DIR_NOT_REGISTERED" in known.fleet and "LOG_DIR_NOT_SEEN" in known.fleet
-
-
-def _another_disk(known: Situation) -> Iterator[Step]:
-    path, registered = known.fleet["LOG_DIR_NOT_REGISTERED"], known.fleet["LOG_DIR_NOT_SEEN"]
-    yield Step(
-        f"the broker never registered {path}, and {registered}, which it did register, is not here: see what is "
-        "mounted there. One that was made anew on purpose is registered at the next start; else mount the right disk",
-        ToolCommand("findmnt", ("--target", path)),
-    )
-
-
-def _unseen(known: Situation) -> Iterator[Step]:
-    yield Step(
-        f"the broker registered another log dir, {known.fleet['LOG_DIR_NOT_SEEN']}, and a replica may be live there: "
-        "give all of its log.dirs",
-        known.call.doctor(other_log_dir=OTHER_LOG_DIR),
-    )
-
-
 def _newer(known: Situation) -> Iterator[Step]:
     other = "ZooKeeper as zk:HOST:PORT" if known.on_zookeeper else "the __cluster_metadata-0 of a running controller"
     yield Step(
@@ -421,13 +372,13 @@ def _wait(known: Situation) -> Iterator[Step]:
 
 
 TABLE: tuple[Line, ...] = (
-    Line(lambda s: s.unreadable, _as_another_user, ends=True),
-    Line(_absent, _mount, ends=True),
+    Line(lambda s: s.unreadable, as_another_user, ends=True),
+    Line(_absent, mount, ends=True),
     Line(lambda s: metadata_log_left(s) and s.in_use, _stop),
     Line(metadata_log_left, move_metadata_log, ends=True),
-    Line(lambda s: any(kind in s.fleet for kind in _NOT_THIS_BROKERS), _whose, ends=True),
-    Line(_replaced, _another_disk),
-    Line(lambda s: "LOG_DIR_NOT_SEEN" in s.fleet and not _replaced(s), _unseen),
+    Line(lambda s: any(kind in s.fleet for kind in NOT_THIS_BROKERS), whose, ends=True),
+    Line(replaced, another_disk),
+    Line(lambda s: "LOG_DIR_NOT_SEEN" in s.fleet and not replaced(s), unseen),
     Line(lambda s: s.trust is not MetadataTrust.GOOD, _newer),
     Line(lambda s: needs_release(s, _plans(s)) and not _repairs_first(s), ask_release),
     Line(lambda s: s.in_use and _changes(s), _stop),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from layout.directory_name import MAX_DIRECTORY_NAME
-from reconciler.cli.frame.inputs import Inputs
+from reconciler.cli.frame.inputs import Inputs, is_forbidden, is_full, takes_no_file
 from reconciler.cli.frame.question import broker_in_question
 from reconciler.next_steps import (
     NAMED_AT_ONCE,
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from reconciler.preflight import Preflight
 
 _DAY_MS = 86_400_000
-_ROOM_FOR_RECORDS = 1 << 20
-"""Bytes: with less free space, the records of what is staged may find no room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +155,7 @@ def _examined(
     trust, why = _trust(states.get(broker.cluster), broker, now_ms)
     looked = _repair_evidence(found, evidence)
     staged, due, due_ms, due_inside = _staged(call.log_dirs, evidence.fallback, now_ms)
-    full = tuple(path for path in call.log_dirs if _is_full(path))
+    full = tuple(path for path in call.log_dirs if is_full(path))
     obstacles = _obstacles(start, bool(in_use))
     cured = (each.observed for each in judged if each.verdict is Verdict.STAGED_DUE or _comes_back(each, live))
     gone = {row["name"] for row in cured if row is not None}
@@ -177,10 +175,10 @@ def _examined(
         due_inside,
         looked.undecided,
         start.asked.mode is Mode.ZOOKEEPER and not start.asked.migrating,
-        tuple(filter(_is_forbidden, call.log_dirs)),
+        tuple(filter(is_forbidden, call.log_dirs)),
         looked.repairable,
         (*looked.uncertain, *(_unclaimed_strays(judged) if trust is MetadataTrust.GOOD else ())),
-        tuple(path for path in call.log_dirs if _takes_no_file(path) and not os.path.lexists(f"{path}/{LOCK_FILE}")),
+        tuple(path for path in call.log_dirs if takes_no_file(path) and not os.path.lexists(f"{path}/{LOCK_FILE}")),
         freed,
         tuple(filter(stages_in_place, call.log_dirs)),
         start.asked.knows_strays,
@@ -432,17 +430,6 @@ def _staged(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> 
     return counts[False], counts[True], earliest, inside
 
 
-def _is_forbidden(path: str) -> bool:
-    """Whether a log dir is there, and this user may not read it."""
-    try:
-        os.scandir(path).close()
-    except PermissionError:
-        return True
-    except (OSError, ValueError):
-        return False
-    return False
-
-
 def _freed(full: Sequence[str], judged: Sequence[Judged], gone: Collection[str]) -> tuple[str, ...]:
     """Locations of the largest staged replicas on full disks, without what is ``gone`` by another step."""
     paths = set(map(os.path.abspath, full))
@@ -450,20 +437,3 @@ def _freed(full: Sequence[str], judged: Sequence[Judged], gone: Collection[str])
     rows = [row for row in rows if row["log_dir"] in paths and row["name"] not in gone]
     rows.sort(key=lambda row: row["disk_bytes"] or 0, reverse=True)
     return tuple(row["name"] for row in rows[:NAMED_AT_ONCE])
-
-
-def _is_full(path: str) -> bool:
-    try:
-        found = os.statvfs(path)
-    except OSError:
-        return False
-    return found.f_bavail * found.f_frsize < _ROOM_FOR_RECORDS or _takes_no_file(path)
-
-
-def _takes_no_file(path: str) -> bool:
-    """Whether a file system has no inode left; one that does not count them says that it has none in all."""
-    try:
-        found = os.statvfs(path)
-    except OSError:
-        return False
-    return found.f_files > 0 and found.f_favail == 0

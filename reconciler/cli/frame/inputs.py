@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 STAGING_SUFFIX = f".{STAGING_DIR}"
 _SIGNS = (meta_properties.FILE_NAME, *checkpoint.OFFSET_CHECKPOINTS)
+_ROOM_FOR_RECORDS = 1 << 20
+"""Bytes: with less free space, the records of what is staged may find no room."""
 _LOG_DIR_IDENTITY = ("host", "log_dir", "cluster_id", "node_id", "directory_id", "inode")
 
 
@@ -389,3 +391,32 @@ def _described(state: DesiredState, now_ms: int) -> str:
         "whose last records may still be taken back" if identity.tail_uncommitted else "",
     ]
     return ", ".join(part for part in parts if part)
+
+
+def is_forbidden(path: str) -> bool:
+    """Whether a log dir is there, and this user may not read it."""
+    try:
+        os.scandir(path).close()
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+def is_full(path: str) -> bool:
+    """Whether the disk of a log dir has no room for what a change writes down."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < _ROOM_FOR_RECORDS or takes_no_file(path)
+
+
+def takes_no_file(path: str) -> bool:
+    """Whether a file system has no inode left; one that does not count them says that it has none in all."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return False
+    return found.f_files > 0 and found.f_favail == 0
