@@ -27,6 +27,7 @@ class HealthyBroker(Bench):
     Attributes:
         sick: the cluster, its records, and the replicas that nobody wants.
         fetched: names of the replicas that the last start had to make anew.
+        registers_anew: whether the cluster may know another disk of it, so that it has to start with its own once.
         taken_back: what a fault changed outside of the disks, and has to be undone.
     """
 
@@ -38,6 +39,7 @@ class HealthyBroker(Bench):
         self._kept, self._stale = self.folder / "healthy", self.folder / "unwanted"
         self.fetched: set[str] = set()
         self.taken_back: list[Callable[[], None]] = []
+        self.registers_anew = False
         self._offsets: dict[str, dict[str, int]] = {file: {} for file in CHECKPOINTS}
         sick.put_back()
         for disk in self.disks:
@@ -79,6 +81,10 @@ class HealthyBroker(Bench):
 
     def put_back(self) -> None:
         """Stop it, undo what faults did outside of its disks, and make these what they were."""
+        if self.registers_anew:
+            self.registers_anew = False
+            self.put_back()
+            self.start()
         self.sick.put_back()
         while self.taken_back:
             self.taken_back.pop()()

@@ -50,6 +50,7 @@ def metadata_log_left(bench: HealthyBroker) -> None:
 
 def disk_made_anew(bench: HealthyBroker) -> None:
     """The second disk broke, and a new one was formatted in its place."""
+    bench.registers_anew = True
     identity = meta_properties.parse((bench.disks[1] / meta_properties.FILE_NAME).read_bytes())
     shutil.rmtree(bench.disks[1])
     bench.disks[1].mkdir()
