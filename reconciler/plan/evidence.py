@@ -25,7 +25,7 @@ from logstore.scan import replica_created_ms
 from reconciler.desired import BrokerKey, DesiredState, by_cluster
 from reconciler.errors import RefusedError
 from reconciler.text import json_objects
-from reconciler.verdicts import Judged, Neighbours, Row, Verdict, broker_of, compare
+from reconciler.verdicts import Judged, Row, Verdict, broker_of, compare
 
 if TYPE_CHECKING:
     from logstore.scan import Observation
@@ -99,10 +99,6 @@ class PlanView:
     """Log dir and name of replicas that may be staged → since when they lie there, in ms since 1970, where known."""
     epochs: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
     """Log dir and name of replicas without topic ID → their last leader epoch; -1: none; None: not known."""
-    on_kraft: set[BrokerKey] = field(default_factory=set)
-    """Brokers whose ``meta.properties`` is of KRaft mode."""
-    holders: Counter[tuple[BrokerKey, str | None]] = field(default_factory=Counter)
-    """Broker and topic ID → number of live replicas that hold it; None: no topic ID."""
 
     @classmethod
     def of(
@@ -139,10 +135,7 @@ class PlanView:
             # The contents of a log dir that cannot be trusted are unknown, so only its own row is judged.
             rows[found.broker.cluster] += own if found.can_be_trusted else own[:1]
             if found.can_be_trusted:
-                view.holders.update((found.broker, row["topic_id"]) for row in own if row["kind"] == Kind.LIVE)
                 view.live[found.broker] += sum(row["kind"] == Kind.LIVE for row in own)
-                if seen.identity is not None and seen.identity.version > 0:
-                    view.on_kraft.add(found.broker)
         clusters = {log_dir.broker.cluster for log_dir in view.log_dirs.values()} - {""}
         view.states = _states_by_cluster(states, clusters, any_cluster=any_cluster)
         for cluster, found_there in rows.items():
@@ -157,12 +150,6 @@ class PlanView:
         files = read_files((row["log_dir"], f"{row['name']}/{checkpoint.LEADER_EPOCH_CHECKPOINT}") for row in bare)
         view.epochs = {(row["log_dir"], row["name"]): last_epoch(row, files) for row in bare}
         return view
-
-    def neighbours(self, row: Row, topic_id: str) -> Neighbours:
-        """Return what the other replicas of its broker tell about one without topic ID, which is wanted under an ID."""
-        broker = broker_of(row)
-        holders, without_file = self.holders[broker, topic_id], self.holders[broker, None]
-        return Neighbours(holders, broker in self.on_kraft, self.live[broker], without_file)
 
     @property
     def judged(self) -> list[Judged]:

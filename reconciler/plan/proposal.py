@@ -3,8 +3,7 @@
 The case table has judged each replica. The verdicts lead to these actions::
 
     STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC    stage; in log dirs that are ours, create the wanted replica in its place
-    NO_ID                                    write the topic ID, unless others or a leader epoch deny it, or in KRaft
-                                             mode nothing shows whose data it is
+    NO_ID                                    write the topic ID, unless others or a leader epoch deny it
     DAMAGED, NO_ID of a topic to refetch     stage, if another broker leads it in sync, or nobody wants it here
     STAGED, STAGED_DUE, STRAY and wanted     restore, unless a replica of the partition lives, or several could come
     STRAY and not wanted                     if the operator chose strays: give it a due time where it lies; one without
@@ -53,7 +52,7 @@ from reconciler.plan.gates import GatesShutError, refusals
 from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, LeftAlone, Plan, PlannedLogDir
 from reconciler.plan.policy import PlanChoice, cheapest, is_internal_topic
 from reconciler.text import age, count
-from reconciler.verdicts import NOTHING_SHOWS, Judged, Row, Verdict, broker_of, epoch_above, needs_vouching
+from reconciler.verdicts import Judged, Row, Verdict, broker_of, epoch_above
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,11 +338,6 @@ class PlanDraft:
             self._leave(judged, f"other replicas of topic {row['topic']} here hold topic ID {others[0]}, not {wanted}")
         elif above is not None:
             self._leave(judged, f"{judged.evidence}; {above}", command=self._call(judged).repair())
-        elif needs_vouching(judged, self.view.neighbours(row, wanted)):
-            key, topics, call = (broker, row["topic"], row["partition"]), [row["topic"]], self._call(judged)
-            led = led_elsewhere(self.view.states, [key])
-            command = call.plan(refetched=topics) if led else call.repair(adopted=topics)
-            self._leave(judged, f"{judged.evidence}; {NOTHING_SHOWS}", command=command)
         else:
             undo = undo_of_file("/".join((row["log_dir"], row["name"], partition_metadata.FILE_NAME)))
             self._add(ActionKind.WRITE_TOPIC_ID, judged, row, undo=undo.text)

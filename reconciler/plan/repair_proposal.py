@@ -8,9 +8,8 @@ A topic ID is *certain* when the metadata wants exactly this topic and partition
 the broker's disks contradicts it. A contradiction may come from the file itself, other replicas of the topic, other
 topics under the ID, a staged or stray copy, or a leader epoch on the disk that the metadata has not reached. What also
 shows that the data is of the present topic (:func:`reconciler.verdicts.shown_present`), or that nothing does, is in the
-evidence; where nothing does, a replica of a broker in KRaft mode is left alone. That one, and a replica that holds
-*another* ID, is changed only when the operator names its topic, and so declares the data to be the new topic's.
-Source: DESIGN §3, §6; USERS pains 1 and 2, F4; FACTS §6.2, §6.5.
+evidence. A replica that holds *another* ID is changed only when the operator names its topic, and so declares the data
+to be the new topic's. Source: DESIGN §3, §6; USERS pains 1 and 2, F4; FACTS §6.2, §6.5.
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ from reconciler.plan.repair_files import (
     leftover_action,
 )
 from reconciler.verdicts import (
-    NOTHING_SHOWS,
     Judged,
     Neighbours,
     Row,
@@ -54,7 +52,6 @@ from reconciler.verdicts import (
     broker_of,
     compare,
     epoch_above,
-    needs_vouching,
     shown_present,
 )
 
@@ -216,6 +213,10 @@ WRONG_CURE = (
     "deleting partition.metadata is the wrong cure: a KRaft broker since 3.7.1 sets a replica without it aside as "
     "stray, data and all"
 )
+NOTHING_SHOWS = (
+    "nothing shows that its data is of the present topic and not of an older one of this name: the metadata does not "
+    "count it as in sync, and a leader epoch that is not above the metadata's tells nothing"
+)
 _BECOMES_STRAY = (
     "a KRaft broker since 3.7.1 sets it aside as stray at its next start, which loses the data where this is the only "
     "copy"
@@ -295,11 +296,6 @@ def _old_data(judged: Judged, row: Row, view: RepairView, files: Files) -> Itera
     above = epoch_above(on_disk, judged.wanted)
     if above is not None:
         yield f"{above}; if the metadata was lost and made anew, --adopt-topic-id {row['topic']}"
-    elif not others and needs_vouching(judged, _neighbours(judged, row, view)):
-        yield (
-            f"{NOTHING_SHOWS}; if it is the present topic's, --adopt-topic-id {row['topic']} writes its ID, and where "
-            f"another live broker leads it in sync, 'logstore plan' with --refetch {row['topic']} has it fetched anew"
-        )
 
 
 def _neighbours(judged: Judged, row: Row, view: RepairView) -> Neighbours:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from reconciler.verdicts.doubt import CLOCK_SKEW_MS, DOUBTS, LATEST, Doubt, Times, doubt_of
     from reconciler.verdicts.join import Judged, Row, broker_of, compare, fill_evidence
-    from reconciler.verdicts.present import NOTHING_SHOWS, Neighbours, epoch_above, needs_vouching, shown_present
+    from reconciler.verdicts.present import Neighbours, epoch_above, shown_present
     from reconciler.verdicts.ranking import Copy, Ranking, rank_copies
     from reconciler.verdicts.returning import reasons_for_distrust, wanted_again
     from reconciler.verdicts.table import BENIGN, CASES, URGENCY, JoinedRow, Verdict, case_number, plainly_in_order
@@ -37,14 +37,13 @@ else:
                 "Severity",
                 "full_evidence",
                 "location_of",
-                "needs_vouching",
                 "severity",
                 "severity_of",
                 "with_doubt",
             ),
             "doubt": ("CLOCK_SKEW_MS", "DOUBTS", "Doubt", "LATEST", "Times", "doubt_of"),
             "join": ("Judged", "Row", "broker_of", "compare", "fill_evidence"),
-            "present": ("NOTHING_SHOWS", "Neighbours", "epoch_above", "needs_vouching", "shown_present"),
+            "present": ("Neighbours", "epoch_above", "shown_present"),
             "ranking": ("Copy", "Ranking", "rank_copies"),
             "returning": ("reasons_for_distrust", "wanted_again"),
             "table": ("BENIGN", "CASES", "JoinedRow", "URGENCY", "Verdict", "case_number", "plainly_in_order"),
@@ -60,7 +59,6 @@ __all__ = [
     "DOUBT_CLAUSE",
     "FLEET_ADVICE",
     "LATEST",
-    "NOTHING_SHOWS",
     "URGENCY",
     "Advice",
     "Copy",
@@ -82,7 +80,6 @@ __all__ = [
     "fill_evidence",
     "full_evidence",
     "location_of",
-    "needs_vouching",
     "plainly_in_order",
     "rank_copies",
     "reasons_for_distrust",

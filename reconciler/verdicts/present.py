@@ -8,9 +8,6 @@ the metadata's. So it takes evidence, which is one of these:
 * Another replica of the topic on this broker holds the ID, and the broker runs in KRaft mode. Such a broker deletes or
   renames what is of a deleted topic when it learns of that, and before it makes a replica of the new one.
 * At least half of a ZooKeeper broker's replicas lack the file: its release writes none, or not for followers.
-
-Where nothing shows it, the operator has to vouch for the data of a broker in KRaft mode. One in ZooKeeper mode writes a
-missing ID by itself, whosever the data is, so a repair does no more than its next start.
 Source: FACTS §6.1, §6.2, §6.5.
 """
 
@@ -19,11 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.verdicts.join import Judged, Row
-
-NOTHING_SHOWS = (
-    "nothing shows that its data is of the present topic and not of an older one of this name: the metadata does not "
-    "count it as in sync, and a leader epoch that is not above the metadata's tells nothing"
-)
 
 
 def epoch_above(on_disk: int | None, wanted: Row | None) -> str | None:
@@ -63,8 +55,3 @@ def shown_present(judged: Judged, beside: Neighbours) -> str | None:
     if not beside.on_kraft and 2 * beside.without_file >= beside.live:
         return f"{beside.without_file:,} of this broker's {beside.live:,} replicas lack the file as well"
     return None
-
-
-def needs_vouching(judged: Judged, beside: Neighbours) -> bool:
-    """Whether only the operator can say that a replica's data is of the topic that the metadata wants."""
-    return beside.on_kraft and not judged.row.disk_topic_id and shown_present(judged, beside) is None

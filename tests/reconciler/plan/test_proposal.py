@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from layout import meta_properties
-from layout.meta_properties import MetaProperties
 from layout.ours import STAGED_RECORD
 from logstore.log_dir import LogDir
 from logstore.staging import stage
@@ -15,20 +13,9 @@ from reconciler.plan import Gate, PlanChoice, Policy
 from reconciler.plan.gate_inputs import EarlierRuns, Sighting, count_sightings
 from reconciler.plan.gates import GatesShutError
 from reconciler.plan.proposal import PlanDraft
-from reconciler.verdicts import NOTHING_SHOWS, Verdict
+from reconciler.verdicts import Verdict
 from tests.logstore.engine import candidate
-from tests.reconciler.plan.plan_broker import (
-    CLICKS,
-    CLUSTER,
-    GONE,
-    HOUR_MS,
-    NOW_MS,
-    OLD,
-    ORDERS,
-    UNUSED,
-    PlanBroker,
-    lines,
-)
+from tests.reconciler.plan.plan_broker import CLICKS, GONE, HOUR_MS, NOW_MS, OLD, ORDERS, UNUSED, PlanBroker, lines
 
 
 @pytest.fixture
@@ -117,39 +104,7 @@ def test_a_replica_without_a_certain_id_is_staged_where_another_broker_leads_it_
     assert lines(plan) == [("stage", "gone-0"), ("stage", "orders-0"), ("stage", "orders-1")]
     (left,) = plan.left_alone
     assert (left.name, "no other live broker leads it in sync" in left.reason) == ("orders-2", True)
-    assert lines(broker.plan(PlanChoice(Policy.kip516()))) == []
-
-
-@pytest.mark.parametrize(
-    ("leader", "way"),
-    [
-        (2, "plan {} --metadata /metadata --refetch orders -o plan.json"),
-        (-1, "repair {} --metadata /metadata --adopt-topic-id orders -o adoption.json"),
-    ],
-)
-def test_no_id_is_written_where_nothing_shows_whose_data_it_is(broker: PlanBroker, leader: int, way: str) -> None:
-    """A topic that was made anew while the broker was away looks so: its replica is not in sync, at epoch 0."""
-    broker.in_order()
-    broker.wanted("orders", ORDERS, 0, isr=[2], leader=leader, leader_epoch=0)
-    broker.replica("orders-0", None)
-    plan = broker.plan()
-    assert lines(plan) == []
-    (left,) = plan.left_alone
-    assert left.reason.endswith(NOTHING_SHOWS)
-    assert left.next == f"logstore {way.format(' '.join(broker.paths))}"
-    broker.wanted("orders", ORDERS, 1)
-    broker.replica("orders-1", ORDERS)
-    assert lines(broker.plan()) == [("write_topic_id", "orders-0")]
-
-
-def test_a_broker_in_zookeeper_mode_writes_a_missing_id_itself_so_a_plan_does_too(broker: PlanBroker) -> None:
-    for path in broker.log_dirs:
-        identity = meta_properties.encode(MetaProperties(0, CLUSTER, 1), "today")
-        (path / meta_properties.FILE_NAME).write_bytes(identity)
-    broker.in_order()
-    broker.wanted("orders", ORDERS, 0, isr=[2], leader_epoch=0)
-    broker.replica("orders-0", None)
-    assert lines(broker.plan()) == [("write_topic_id", "orders-0")]
+    assert lines(broker.plan(PlanChoice(Policy.kip516()))) == [("write_topic_id", "orders-0")]
 
 
 def test_a_stray_that_is_wanted_comes_back(broker: PlanBroker) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from reconciler.verdicts import JoinedRow, Judged, Neighbours, Verdict, epoch_above, needs_vouching, shown_present
+from reconciler.verdicts import JoinedRow, Judged, Neighbours, Verdict, epoch_above, shown_present
 
 
 def no_id(*, in_sync: bool) -> Judged:
@@ -34,10 +32,3 @@ def test_only_an_epoch_that_the_metadata_has_not_reached_is_above(on_disk: int |
 def test_what_shows_it(in_sync: bool, holders: int, on_kraft: bool, without_file: int, shows: str | None) -> None:
     found = shown_present(no_id(in_sync=in_sync), Neighbours(holders, on_kraft, 10, without_file))
     assert found is None if shows is None else shows in str(found)
-    beside = Neighbours(holders, on_kraft, 10, without_file)
-    assert needs_vouching(no_id(in_sync=in_sync), beside) == (shows is None and on_kraft)
-
-
-def test_an_id_on_the_disk_needs_nobody_to_vouch_for_it() -> None:
-    judged = replace(no_id(in_sync=False), row=JoinedRow(disk_topic_id="AAECAwQFBgcICQoLDA0ODw"))
-    assert not needs_vouching(judged, Neighbours(0, True, 10, 1))

@@ -109,31 +109,6 @@ def test_without_metadata_nothing_is_planned(cluster, run: Run) -> None:
     assert commands(broker) == [f"logstore doctor {cluster.log_dir(2)} --metadata SOURCE"]
 
 
-def test_no_command_gives_a_replica_the_id_of_a_topic_that_was_made_after_it_was_written(cluster, run: Run) -> None:
-    """The topic was made anew an hour after the last write, on the other brokers; only the operator may adopt it."""
-    log_dir, now_ms = cluster.log_dir(1), time.time_ns() // 1_000_000
-    (log_dir / "orders-0" / partition_metadata.FILE_NAME).unlink()
-    builder = DesiredBuilder()
-    builder.partition("orders", str(MANY), 0, [1, 2], isr=[2], leader=-1, leader_epoch=0)
-    builder.partition("payments", str(ORDERS), 0, [2], isr=[2], leader=2)
-    folder = cluster.folder / "anew"
-    folder.mkdir()
-    parquet.save_state(builder.build(MetadataIdentity("kraft", "x", CLUSTER, timestamp_ms=now_ms)), str(folder))
-    (log_dir / "orders-1").rename(cluster.folder / "elsewhere")
-    adoption = f"logstore repair {log_dir} --metadata {folder} --adopt-topic-id orders -o adoption.json"
-    assert adoption in commands(document(run("doctor", log_dir, "--metadata", folder, "--format", "json")))
-    for verb in ("repair", "plan"):
-        made = json.loads(run(verb, log_dir, "--metadata", folder, "--format", "json").stdout)
-        assert made["actions"] == []
-        shown = " ".join(run(verb, log_dir, "--metadata", folder).output.split())
-        assert "nothing shows that its data is of the present topic" in shown
-        assert "--adopt-topic-id orders" in shown
-    assert run(*adoption.split()[1:-1], cluster.folder / "adoption.json").exit_code == 1
-    assert run("repair", "--apply", cluster.folder / "adoption.json").exit_code == 0
-    found = partition_metadata.parse((log_dir / "orders-0" / partition_metadata.FILE_NAME).read_bytes())
-    assert found.topic_id == MANY
-
-
 def test_a_disk_that_is_not_there_comes_before_everything_else(cluster, fresh: str, run: Run) -> None:
     gone = cluster.folder / "disks" / "gone"
     broker = document(run("doctor", cluster.log_dir(2), gone, "--metadata", fresh, "--format", "json"))
