@@ -56,12 +56,14 @@ def test_a_log_dir_that_names_no_broker_stands_alone(make_result: Make) -> None:
 
 
 def test_each_finding_has_its_next_command_in_a_column(make_result: Make) -> None:
-    result = of_two_disks(make_result, "STRAY", "OK")
+    result = of_two_disks(make_result, "STRAY", "STALE_ID", "OK")
     (table,) = with_next([result.most_urgent(9)], BrokerCalls(result))
-    assert table.column("next").to_pylist() == [
-        "logstore plan /disks/1 /disks/2 --metadata /meta --strays -o plan.json",
-        None,
-    ]
+    found = dict(zip(table.column("verdict").to_pylist(), table.column("next").to_pylist(), strict=True))
+    assert found == {
+        "STALE_ID": "logstore plan /disks/1 /disks/2 --metadata /meta -o plan.json",
+        "STRAY": "logstore doctor /disks/1 /disks/2 --metadata /meta",
+        "OK": None,
+    }
 
 
 def test_a_finding_of_the_fleet_leads_on_where_one_broker_was_audited(make_result: Make) -> None:

@@ -55,7 +55,7 @@ def test_the_page_tells_metadata_totals_findings_and_what_is_next(make_result: M
     for shown in ("cluster c1", "/meta", "42, epoch 3", "1.9 TB", "/disks/1/orders-0.aa-stray"):
         assert shown in text
     assert "60 s before the audit" in text
-    assert "logstore plan /disks/1 --metadata /meta --strays -o plan.json" in text
+    assert "logstore doctor /disks/1 --metadata /meta" in text, "nothing but doctor knows what a stray without ID was"
     assert "1 finding to act on, first of all STRAY." in text
 
 

@@ -39,7 +39,7 @@ def test_a_table_tells_whose_log_dir_it_is_and_what_lies_in_it(cluster, run: Run
 
 def test_a_scan_loads_none_of_the_large_parts_of_arrow(cluster) -> None:
     code = (
-        "import sys; from reconciler import cli; cli.do_without_pandas();"
+        "import sys; from reconciler.cli import verbs as cli; cli.do_without_pandas();"
         "cli.logstore(['scan', *sys.argv[1:], '--format', 'arrow', '-o', '/dev/null'], standalone_mode=False);"
         "print([part for part in ('compute', 'acero', 'dataset', 'parquet') if f'pyarrow.{part}' in sys.modules])"
     )
