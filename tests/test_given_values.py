@@ -185,7 +185,6 @@ AUDITS: Mapping[str, dict[str, object]] = {
     "states": {"states": None},
     "one of states": {"states": ["/metadata"]},
     "folder": {"folder": None},
-    "/nowhere is no folder": {"folder": "/nowhere"},
     "now_ms": {"now_ms": "now"},
     "now_ms = -1": {"now_ms": -1},
     "previous": {"previous": 5},

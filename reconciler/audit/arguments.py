@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 
 from logstore import check_argument, check_path, check_paths
@@ -27,7 +26,7 @@ def check_audit(
         previous: an earlier audit's topics.
 
     Raises:
-        UsageError: one is of another type, a number is too low, or the folder is not there.
+        UsageError: one is of another type, or a number is too low.
     """
     for name, given in paths.items():
         check_paths(name, given, UsageError)
@@ -36,8 +35,6 @@ def check_audit(
         check_argument("one of states", state, DesiredState, UsageError)
     for name, path in (("folder", folder), ("previous", folder if previous is None else previous)):
         check_path(name, path, UsageError)
-    if not os.path.isdir(folder):
-        raise UsageError(f"{folder} is no folder: make the one for the findings first")
     for name, (number, least) in numbers.items():
         check_argument(name, number, int, UsageError)
         if number < least:
