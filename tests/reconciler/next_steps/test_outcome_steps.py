@@ -71,4 +71,4 @@ def test_an_undo_names_one_replica_in_all_log_dirs_or_one_file(parse: Parse) -> 
     command = undo_of_staging(CALL.with_fallback("/spare"), "orders", 3, "-XyU9i5ARn6W00ON2taeWA")
     assert parse(command).params["topic_id"] == "-XyU9i5ARn6W00ON2taeWA"
     assert parse(command).params["fallback_folder"] == "/spare"
-    assert undo_of_file("/disks/1/a b/staged.json").text == "rm '/disks/1/a b/staged.json'"
+    assert undo_of_file("/disks/1/a b/partition.metadata").text == "rm '/disks/1/a b/partition.metadata'"
