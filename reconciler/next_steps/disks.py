@@ -35,11 +35,11 @@ def mount(known: Situation) -> Iterator[Step]:
 def whose(known: Situation) -> Iterator[Step]:
     """Find out whose disk it is that is not this broker's."""
     kinds = [kind for kind in NOT_THIS_BROKERS if kind in known.fleet]
-    whose = step_of_fleet("DUPLICATE_DIRECTORY_ID", known.call)
+    step = step_of_fleet("DUPLICATE_DIRECTORY_ID", known.call)
     yield Step(
         f"{', '.join(kinds)}: a disk here is a copy, or another broker's or cluster's; find out which, and leave it "
         "out of every command and of the broker's log.dirs",
-        None if whose is None else whose.command,
+        None if step is None else step.command,
     )
 
 

@@ -78,9 +78,9 @@ def free(known: Situation) -> Iterator[Step]:
         yield step_of_purge(known)
         return
     yield Step(
-        f"{', '.join(known.full)} has no room, and a broker takes it offline at the first write that finds none: "
-        f"delete for ever the {count(len(known.freed))} largest of what is staged there, before their time; leave out "
-        "what may still be wanted",
+        f"there is no room on {', '.join(known.full)}, and a broker takes a log dir offline at the first write that "
+        f"finds none: delete for ever the {count(len(known.freed))} largest of what is staged there, before their "
+        "time; leave out what may still be wanted",
         known.call.purge(locations=known.freed, before_due=True),
     )
 

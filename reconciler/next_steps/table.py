@@ -306,17 +306,16 @@ def _plan(known: Situation) -> Iterator[Step]:
     parts += [f"bring {known.wanted(*_RETURNABLE)} back that are wanted"] if known.wanted(*_RETURNABLE) else []
     strays = _strays(known)
     parts += [f"give {count(strays, 'stray')} a due time"] if strays else []
-    more = ""
     replaced = known.found[Verdict.STRAY].replaced if strays else 0
-    if replaced:
-        more = f"; {replaced} of them without topic ID, in whose place a replica lives, its data in sync"
+    bare = (
+        f"; {replaced} of them without topic ID, in whose place a replica lives, its data in sync" if replaced else ""
+    )
     fetched = _to_refetch(known)
     parts += [f"stage {len(fetched)} of which no topic ID is certain, so that they are fetched anew"] if fetched else []
-    if fetched:
-        more = f": {fetched[0].path}, {fetched[0].reason}{more}"
+    first = f": {fetched[0].path}, {fetched[0].reason}" if fetched else ""
     topics = {str(each.topic) for each in fetched}
     command = known.call.plan(strays=strays > 0, without_id=replaced > 0, refetched=topics)
-    yield Step(f"plan to {', '.join(parts)}, and read the plan{more}", command)
+    yield Step(f"plan to {', '.join(parts)}, and read the plan{first}{bare}", command)
     yield Step("carry the plan out; nothing is deleted, and all of it can come back", known.call.apply())
 
 

@@ -197,7 +197,7 @@ def test_faults_are_cured_by_what_is_printed_one_or_two_at_a_time(
 def test_a_full_disk_whose_root_is_the_log_dir_is_cured_as_well(
     healthy: HealthyBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing can be staged beside such a log dir, no record finds room in it, and no broker stays up on it."""
+    """Nothing can be staged beside such a log dir, no record finds room in it, and a broker may not stay up on it."""
     if os.getuid() != 0:
         pytest.skip("mounts a file system")
     for module in (table, outcomes):
