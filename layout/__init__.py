@@ -36,8 +36,8 @@ A broker ignores other plain files. Any other *directory* stops it at its next s
 name looks like one; this is why we stage beside the log dir of a real broker::
 
     /disk1/kafka.deleting/                         staging root                                      scheme
+    ├── .logstore_ledger                           when, why, where from, and until when             ours.ledger
     └── <topic ID>_0/                              a staged replica, whole                           directory_name
-        └── staged.json                            when, why, where from, and until when             ours.staged_record
 
 A log dir is *ours* when its ``meta.properties`` has ``logstore.scheme``. Then it holds its staging directory itself,
 and its partitions lie flat, as above, or in one of two other ways::
@@ -45,10 +45,10 @@ and its partitions lie flat, as above, or in one of two other ways::
     /disk1/logstore/                               ours                                              scheme
     ├── meta.properties                            logstore.scheme=flat|namespaced|by-topic-id       meta_properties
     ├── .logstore_unclean                 (*)      being changed, or a crash cut a change short      scheme
-    ├── .logstore_purging                 (*)      what a purge may have begun to empty              scheme
     ├── .logstore_intent                           what a change of many steps is about to do        ours.intent
     ├── .logstore_repair.<16 hex>.json    (*)      what a repair changed                             ours.repair_backup
     ├── .logstore_run.<ms>.<16 hex>.ndjson (*)     what a run did, when and why                      ours.run_journal
+    ├── deleting/.logstore_ledger         (*)      when, why, where from, and until when             ours.ledger
     ├── deleting/<topic ID>_0[.2]/                 staged; .2 is a second copy of the same replica   directory_name
     ├── orders-0/                                  flat, or namespaced in the default namespace      directory_name
     ├── orders-1.<32 hex>-future/moving.json (*)   where a moved replica comes from and goes to      ours.move_record
@@ -56,7 +56,7 @@ and its partitions lie flat, as above, or in one of two other ways::
     ├── org/apache/orders-0/                       namespaced: partition 0 of org:apache:orders      topic
     └── 51/517c94f62e40467e96d3438ddad69e58_0/     by topic ID: two digits, then the ID in hex       directory_name
 
-    (*) may also stand in a real broker's log dir
+    (*) may also stand in a real broker's log dir; the ledger in the log dir itself, for strays
 
 ``ids`` has topic IDs and directory IDs; ``java_text``, ``java_properties`` and ``json_text`` have the syntax that the
 formats share; ``ours`` also has the file of a repair plan. Source: FACTS §1, §2; DESIGN §5.

@@ -48,9 +48,6 @@ RUN_JOURNAL_PREFIX, RUN_JOURNAL_SUFFIX = ".logstore_run.", ".ndjson"
 LEDGER_FILE = ".logstore_ledger"
 """Says of each directory that is staged beside it what it was, and when it may go; a broker ignores plain files."""
 
-PURGE_NOTE_FILE = ".logstore_purging"
-"""Names the staged directories that a purge may have begun to empty; there from its first removal to its clean end."""
-
 MAX_PATH = 4095
 """Longest path that Linux opens, in bytes without the closing NUL."""
 

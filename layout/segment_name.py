@@ -9,7 +9,6 @@
     00000000000000000100-0000000003.checkpoint                  metadata snapshot, end offset and epoch: only in
     quorum-state                                                __cluster_metadata-0, as this one
     remote_log_snapshot                                         tiered storage, 3.6 and 3.7
-    staged.json                                                 ours: the record of a staged replica
     ….deleted  ….cleaned  ….swap  ….part  ….tmp                 transient: an operation that did not finish
 
 A broker leaves any other file alone. It reads numbers as Java does, so ``٤٢.log``, which a broker under an Arabic
@@ -42,7 +41,6 @@ class FileKind(StrEnum):
     PARTITION_METADATA = partition_metadata.FILE_NAME
     QUORUM_STATE = quorum_state.FILE_NAME
     REMOTE_LOG_SNAPSHOT = "remote_log_snapshot"
-    STAGED_RECORD = "staged.json"
     OTHER = "other"
 
 

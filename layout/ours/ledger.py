@@ -3,16 +3,16 @@
 A line is eight hexadecimal digits, the CRC-32 of the rest, a blank, and a JSON array in ASCII::
 
     ca904aed ["logstore-ledger",1]
-    7756ddfc ["mark",31]
     03c1b9aa ["staged","UXyU9i5ARn6W00ON2taeWA_0","orders","UXyU9i5ARn6W00ON2taeWA",0,"orders-0","STALE_ID", ...]
+    d1d46cf0 ["mark",228]
     574fdd5b ["purging","UXyU9i5ARn6W00ON2taeWA_0"]
 
 The fields of a *staged* line are the name of its directory and then those of :class:`StagedRecord`, in their order. The
 newest valid line about a name counts. A line whose directory does not exist means that nothing happened, or that it is
-over. A name is used by one staged line of a file only: so a line that cannot be read is never one that would overrule
-another line about the same name by staging something else there.
+over. A name is not used again, except for a stray whose record was taken back: so a line that cannot be read is never
+one that would overrule another line about the same name by staging something else there.
 
-Each append begins with a *mark*: the offset up to which the file was durable by then. A crash can only tear what was
+Each sync is followed by a *mark*: the offset up to which the file was durable by then. A crash can only tear what was
 written after the last mark's offset. A bad line behind it is *torn*: nothing was done after it, and it means nothing. A
 bad line before it was durable once, and is *damaged*. Zeros at the end of the file are space that is kept for later
 lines, and empty lines mean nothing. Used by ``logstore.staging.ledger``. Source: DESIGN §5.
@@ -43,6 +43,9 @@ _CHECKSUM = 9
 _START = re.compile(rb'[0-9a-f]{8} \["')
 """How every line begins; where a bad line holds it once more, a line break was lost there."""
 
+_quoted = json.encoder.encode_basestring_ascii
+"""Encodes a text as JSON in ASCII, with its quotes."""
+
 _VALUES = 12
 """Values of a staged line."""
 
@@ -58,6 +61,8 @@ class LedgerEvent(StrEnum):
     """A purge may have begun to empty it: it can only be purged."""
     PURGED = "purged"
     """It was removed; where a crash has brought it back, it is as if it were still *purging*."""
+    KEPT = "kept"
+    """The purge ended before it touched the directory, which is *staged* as before."""
 
 
 @dataclass(slots=True)
@@ -73,6 +78,17 @@ class LedgerEntry:
     event: LedgerEvent
     record: StagedRecord | None
     in_doubt: bool = False
+
+    @classmethod
+    def after(cls, former: LedgerEntry | None, event: LedgerEvent) -> LedgerEntry:
+        """Give the entry of a directory after an event other than *staged*.
+
+        Args:
+            former: its entry before; None: there was none.
+            event: that a line tells.
+        """
+        record = None if former is None else former.record
+        return cls(LedgerEvent.STAGED if event is LedgerEvent.KEPT else event, record)
 
     @property
     def may_be_partly_purged(self) -> bool:
@@ -127,7 +143,7 @@ def encode_header() -> bytes:
 
 
 def encode_mark(durable: int) -> bytes:
-    """Write the line with which an append begins: the file was durable up to this offset."""
+    """Write the line that follows a sync: the file was durable up to this offset."""
     return _line([_MARK, durable])
 
 
@@ -142,12 +158,12 @@ def encode_staged(directory: str, record: StagedRecord) -> bytes:
         DamagedFileError: the record breaks a rule, so that no reader would believe the line.
     """
     check_record(record)
-    return _line(
-        [
-            *(LedgerEvent.STAGED.value, directory, record.topic, str(record.topic_id), record.partition, record.path),
-            *(record.verdict, record.evidence, record.staged_ms, record.due_ms),
-            *(record.namespace, dict(record.checkpoints)),
-        ]
+    offsets = json.dumps(dict(record.checkpoints), separators=(",", ":")) if record.checkpoints else "{}"
+    # As json.dumps writes it, in a third of its time.
+    return _checked_line(
+        f'["staged",{_quoted(directory)},{_quoted(record.topic)},"{record.topic_id}",{record.partition},'
+        f"{_quoted(record.path)},{_quoted(record.verdict)},{_quoted(record.evidence)},{record.staged_ms},"
+        f"{record.due_ms},{_quoted(record.namespace)},{offsets}]"
     )
 
 
@@ -183,6 +199,8 @@ def _entry_lines(entries: Mapping[str, LedgerEntry], names: Iterable[str]) -> li
         entry = entries[name]
         if entry.record is not None:
             lines.append(encode_staged(name, entry.record))
+        elif entry.event is LedgerEvent.STAGED:
+            lines.append(encode_event(LedgerEvent.KEPT, name))
         if entry.event is not LedgerEvent.STAGED:
             lines.append(encode_event(entry.event, name))
     return lines
@@ -268,8 +286,7 @@ class _LineReader:
             except (DamagedFileError, InvalidIdError) as error:
                 return str(error)
         elif len(value) == 2 and kind in _OTHERS:
-            former = self._entries.get(name)
-            self._entries[name] = LedgerEntry(_OTHERS[kind], None if former is None else former.record)
+            self._entries[name] = LedgerEntry.after(self._entries.get(name), _OTHERS[kind])
         else:
             return f"it holds {kind!r:.40}, which is no event"
         self.newest[name] = number
@@ -301,7 +318,11 @@ _OTHERS: Final[Mapping[object, LedgerEvent]] = {
 
 
 def _line(values: list[object]) -> bytes:
-    text = json.dumps(values, separators=(",", ":")).encode("ascii")
+    return _checked_line(json.dumps(values, separators=(",", ":")))
+
+
+def _checked_line(values: str) -> bytes:
+    text = values.encode("ascii")
     return b"%08x %b\n" % (crc32(text), text)
 
 

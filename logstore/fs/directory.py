@@ -118,14 +118,17 @@ class Directory:
         yield from listed
 
     def directories(self) -> list[str]:
-        """List the names of its directories, without links, by inode.
+        """List the names of its directories, without links, by inode."""
+        return [name for name, _ in self.directory_inodes()]
 
-        That is about the order of their creation, so a disk reads one area after the other, and directories made
-        together come together.
+    def directory_inodes(self) -> list[tuple[str, int]]:
+        """List the names and inodes of its directories, without links, by inode.
+
+        That is about the order of their creation, so a disk reads one area after the other.
         """
         with os.scandir(self.descriptor) as found:
             listed = sorted((entry.inode(), entry.name) for entry in found if entry.is_dir(follow_symlinks=False))
-        return [name for _, name in listed]
+        return [(name, inode) for inode, name in listed]
 
     def plain_files(self) -> list[str]:
         """List the names of its plain files."""

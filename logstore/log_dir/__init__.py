@@ -1,4 +1,4 @@
-"""One log dir on its disk: lock, identity, offset checkpoints, open files, and going offline after an I/O error."""
+"""One log dir on its disk: lock, identity, checkpoints, ledgers, open files, and going offline after an I/O error."""
 
 from logstore.log_dir.batch import FileChange, change_files
 from logstore.log_dir.beside import StagingBeside
@@ -10,6 +10,7 @@ from logstore.log_dir.checkpoints import (
     read_offset_checkpoints,
 )
 from logstore.log_dir.identity import META_PROPERTIES_LIMIT, ExpectedIdentity, IdentityFound, discover, read_identity
+from logstore.log_dir.ledger import NO_SPACE, LedgerFile, Ledgers, read_ledger
 from logstore.log_dir.lock import LOCK_FILE, LockHolder, find_lock_holder
 from logstore.log_dir.log_dir import DISK_FAILURES, LogDir, open_replica_parent
 from logstore.log_dir.open_files import FileHolder, OpenFiles, UnseenProcess, find_open_files
@@ -21,11 +22,14 @@ __all__ = [
     "DISK_FAILURES",
     "LOCK_FILE",
     "META_PROPERTIES_LIMIT",
+    "NO_SPACE",
     "CheckpointFiles",
     "ExpectedIdentity",
     "FileChange",
     "FileHolder",
     "IdentityFound",
+    "LedgerFile",
+    "Ledgers",
     "LockHolder",
     "LogDir",
     "LogDirView",
@@ -42,5 +46,6 @@ __all__ = [
     "find_open_files",
     "open_replica_parent",
     "read_identity",
+    "read_ledger",
     "read_offset_checkpoints",
 ]

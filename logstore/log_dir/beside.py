@@ -1,16 +1,17 @@
 """The staging root beside a log dir, open to be changed while a broker runs on the log dir, which is only read.
 
 What lies there is no longer the broker's, so its own lock (``staging_lock``) is enough. No mark is made in the log dir:
-a purge that is cut short leaves its note in the staging root, and the next purge goes on from there.
+what a purge has begun stands in the ledger of the staging root, and the next purge goes on from there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from logstore.errors import LogStoreError, OfflineLogDirError
 from logstore.fs import Disk
+from logstore.log_dir.ledger import Ledgers
 from logstore.log_dir.log_dir import LogDir, failure
 from logstore.log_dir.read_only import ReadOnlyLogDir
 from logstore.log_dir.staging_lock import StagingLock
@@ -21,11 +22,13 @@ class StagingBeside(ReadOnlyLogDir):
 
     Attributes:
         disk: the primitive changes.
+        ledgers: of what is staged beside it.
         offline: why the staging root is no longer used; None while it is in use.
         leave_unclean: as in :class:`logstore.log_dir.LogDir`; without a mark it means nothing here.
     """
 
     disk: Disk
+    ledgers: Ledgers
     offline: str | None = None
     leave_unclean = False
     _lock: StagingLock | None = None
@@ -43,6 +46,7 @@ class StagingBeside(ReadOnlyLogDir):
         view = ReadOnlyLogDir.open(path)
         opened = cls(view.root, str(view.scheme) if view.is_ours else None)
         opened.disk = disk or Disk()
+        opened.ledgers = Ledgers(opened.disk)
         try:
             if not opened.is_ours:
                 opened._lock = StagingLock.take(opened.path, required=True)
@@ -75,6 +79,7 @@ class StagingBeside(ReadOnlyLogDir):
             raise
         opened = cls(view.root, None)
         opened.disk, opened._lock = log_dir.disk, lock
+        opened.ledgers = Ledgers(opened.disk)
         return opened
 
     @property
@@ -109,7 +114,11 @@ class StagingBeside(ReadOnlyLogDir):
         return made
 
     def close(self) -> None:
-        """Release the lock; a second time does nothing."""
+        """Sync the ledgers and release the lock; a second time does nothing."""
+        if self.offline is None:
+            with suppress(OSError):  # a crash may take those lines back, and what was purged is purged again
+                self.ledgers.sync()
+        self.ledgers.close()
         if self._lock is not None:
             self._lock.release()
         super().close()

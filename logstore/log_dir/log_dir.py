@@ -35,6 +35,7 @@ from logstore.errors import (
 from logstore.fs import TEMPORARY, Directory, Disk, make_directory, refusal, remove_file, replace_file, write_new_file
 from logstore.log_dir.checkpoints import CheckpointFiles
 from logstore.log_dir.identity import ExpectedIdentity, read_identity
+from logstore.log_dir.ledger import Ledgers
 from logstore.log_dir.lock import Lock
 from logstore.log_dir.staging_lock import StagingLock
 from logstore.rows import MetadataState
@@ -59,6 +60,7 @@ class LogDir:
         identity: the content of its ``meta.properties``.
         disk: the primitive changes.
         checkpoints: its offset checkpoints, kept in memory.
+        ledgers: of what is staged in it and beside it.
         was_unclean: whether the previous process to change it crashed, so that a recovery may be needed.
         offline: why it is no longer used; None while it is in use.
     """
@@ -70,6 +72,7 @@ class LogDir:
         self.identity = identity
         self.disk = disk
         self.checkpoints = CheckpointFiles(root)
+        self.ledgers = Ledgers(disk)
         self.was_unclean = root.holds(UNCLEAN_FILE)
         self.offline: str | None = None
         self._lock = lock
@@ -302,16 +305,22 @@ class LogDir:
             self.abandon()
 
     def _finish(self) -> None:
-        """Bring the checkpoints and the mark up to date, where the log dir is still online."""
-        if self.checkpoints.behind and self.offline is None and self.root.descriptor >= 0:
+        """Bring the checkpoints, the ledgers and the mark up to date, where the log dir is still online."""
+        if self.offline is not None or self.root.descriptor < 0:
+            return
+        if self.checkpoints.behind:
             # There may be space by now; where there is none, old entries do no harm.
             with suppress(OSError):
                 self.checkpoints.write(self.disk)
-        if self._marked and self.offline is None and not self.leave_unclean and self.root.descriptor >= 0:
+        try:
+            self.ledgers.sync()  # without the mark nobody would look for lines that a crash takes back
+        except OSError:
+            self.leave_unclean = True
+        if self._marked and not self.leave_unclean:
             # Where this fails, the next open looks for something to recover, and finds nothing.
             with suppress(OSError):
                 remove_file(self.disk, self.root, UNCLEAN_FILE)
-        elif self.leave_unclean and self.offline is None and self.root.descriptor >= 0:
+        elif self.leave_unclean:
             # A full disk may have had no space for the mark at first.
             with suppress(OSError):
                 if not self.root.holds(UNCLEAN_FILE):
@@ -319,6 +328,7 @@ class LogDir:
 
     def abandon(self) -> None:
         """Close without any change to the disk, as a crash would; for tests and simulators."""
+        self.ledgers.close()
         self._release_staging_root()
         self._lock.release()
         self.root.close()

@@ -1,7 +1,7 @@
 """Judges whether a staged directory may be purged, by the rules of the purge and by its record; nothing is changed.
 
-A directory is judged through an open descriptor: its record must be valid, its own, and due. Directories that a broker
-left have no record, so no purge takes them. Source: DESIGN §5.
+Its record in the ledger must be valid, its own, and due. Directories that a broker left have no record, so no purge
+takes them. Source: DESIGN §5.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from layout.directory_name import DirectoryKind, DirectoryName
-from layout.ours import STAGED_RECORD, StagedRecord
-from layout.topic import TopicPartition
+from layout.ours import StagedRecord
 from logstore.arguments import check_fields
 from logstore.errors import DamagedRecordError, InvalidArgumentError, UnsafePathError
 from logstore.fs import Directory
 from logstore.log_dir import FileHolder, LogDirView
 from logstore.purge.report import KeepReason, KeptDirectory
 from logstore.purge.throttle import Throttle
-from logstore.staging import Placement, RecordReader, Staged, name_below_log_dir
+from logstore.staging import BROKERS_STRAY, Placement, RootLedger, Staged, name_below_log_dir, read_staged
 
 STEP_BYTES: Final = 1 << 30
 """Bytes of a file that are removed at once, by default."""
@@ -73,14 +72,18 @@ class DueDirectory:
     name: str
     inode: int
     record: StagedRecord | None
-    """None: the directory is empty already."""
+    """None: the directory is empty."""
     files: int = 0
     bytes: int = 0
     problem: str | None = None
     """Why it could not be removed whole; None: nothing went wrong."""
     cancelled: bool = False
     touched: bool = False
-    """Something of it is removed, or is about to be."""
+    """Something of it is removed, or may be."""
+    removed: bool = False
+    """It is gone."""
+    was_begun: bool = False
+    """An earlier purge may have touched it."""
     held: list[tuple[int, str, int]] = field(default_factory=list)
     """Inode, name and bytes of files that processes hold open."""
 
@@ -93,59 +96,64 @@ class StagingRoot:
     """
 
     def __init__(
-        self, log_dir: LogDirView, placement: Placement, root: Directory, rules: PurgeRules, reader: RecordReader
+        self, log_dir: LogDirView, placement: Placement, root: Directory, rules: PurgeRules, ledger: RootLedger
     ) -> None:
-        """Take an open staging root."""
+        """Take an open staging root, and what the ledgers say of it."""
         self.log_dir, self.placement, self.root = log_dir, placement, root
-        self.rules, self._reader = rules, reader
+        self.rules, self.ledger = rules, ledger
         self._prefix = name_below_log_dir(log_dir, placement, "-")[:-1]
         self.holders: Mapping[int, tuple[FileHolder, ...]] = {}
 
-    def judge(self, directory: Directory, name: DirectoryName) -> DueDirectory | KeptDirectory | None:
-        """Judge whether a staged directory may go; None: ``only`` does not select it.
+    def judge(self, name: DirectoryName, inode: int) -> DueDirectory | KeptDirectory | None:
+        """Judge whether a staged directory may go; None: ``only`` does not select it, or it is gone.
 
         Raises:
             OSError: it cannot be read.
         """
-        rules, text, inode = self.rules, name.text, directory.key[1]
+        rules, text = self.rules, name.text
         try:
-            record = self._reader.read(directory, name)
+            record = self.ledger.record_of(name)
         except DamagedRecordError as error:
-            return self._without_record(directory, name, str(error))
+            return self._without_record(name, inode, str(error))
         if record is None:
-            return (
-                None
-                if rules.only
-                else self._kept(text, KeepReason.NO_RECORD, "a broker left it; nothing says when it may go")
-            )
-        if rules.only is not None and not rules.only(self._staged(name, inode, record)):
+            return None if rules.only else self._kept(text, KeepReason.NO_RECORD, BROKERS_STRAY)
+        if rules.only is not None and not rules.only(self._staged(name, inode)):
             return None
         if not (rules.before_due or record.is_due(rules.now_ms)):
             return self._kept(text, KeepReason.NOT_DUE, "its time has not come", record.due_ms)
-        if rules.veto is not None and (reason := rules.veto(self._staged(name, inode, record))) is not None:
+        if rules.veto is not None and (reason := rules.veto(self._staged(name, inode))) is not None:
             return self._kept(text, KeepReason.WANTED, reason, record.due_ms)
-        if rules.keep_held and self.holders:
-            holders = {
-                str(process)
-                for held in measure_removal(directory, self.holders).held
-                for process in self.holders[held[0]]
-            }
-            if holders:
-                return self._kept(text, KeepReason.IN_USE, f"held open by {', '.join(sorted(holders))}", record.due_ms)
-        return DueDirectory(text, inode, record)
+        entry = self.ledger.entry_of(text)
+        return DueDirectory(text, inode, record, was_begun=entry is not None and entry.may_be_partly_purged)
 
-    def _without_record(
-        self, directory: Directory, name: DirectoryName, problem: str
-    ) -> DueDirectory | KeptDirectory | None:
-        """Keep a directory without a valid record, unless it is empty: the last step of a purge may leave it so."""
-        names = os.listdir(directory.descriptor)
-        if not names and name.kind is DirectoryKind.STAGED:
-            return DueDirectory(name.text, directory.key[1], None)
+    def kept_in_use(self, due: DueDirectory) -> KeptDirectory | None:
+        """Keep a directory of which a process holds a file open, where the rules say so; None: it may go."""
+        if not (self.rules.keep_held and self.holders and due.record is not None):
+            return None
+        try:
+            with self.root.child(due.name) as directory:
+                held = measure_removal(directory, self.holders).held
+        except (FileNotFoundError, UnsafePathError):
+            return None  # the removal says what is wrong with it
+        holders = {str(process) for each in held for process in self.holders[each[0]]}
+        if not holders:
+            return None
+        reason = f"held open by {', '.join(sorted(holders))}"
+        return self._kept(due.name, KeepReason.IN_USE, reason, due.record.due_ms)
+
+    def _without_record(self, name: DirectoryName, inode: int, problem: str) -> DueDirectory | KeptDirectory | None:
+        """Keep a directory without a valid record, unless it is empty: nothing is lost with that."""
+        if name.kind is DirectoryKind.STAGED:
+            try:
+                with self.root.child(name.text) as directory:
+                    if not os.listdir(directory.descriptor):
+                        return DueDirectory(name.text, inode, None)
+            except FileNotFoundError:
+                return None
         if self.rules.only is not None:
             return None
-        return self._kept(
-            name.text, KeepReason.DAMAGED_RECORD if STAGED_RECORD in names else KeepReason.NO_RECORD, problem
-        )
+        damaged = name.text in self.ledger or self.ledger.damaged or self.ledger.problem is not None
+        return self._kept(name.text, KeepReason.DAMAGED_RECORD if damaged else KeepReason.NO_RECORD, problem)
 
     def _kept(self, name: str, why: KeepReason, reason: str, due_ms: int | None = None) -> KeptDirectory:
         return KeptDirectory(self.location(name), why, reason, due_ms)
@@ -154,19 +162,8 @@ class StagingRoot:
         """Give the name of a directory of this staging root in a scan."""
         return self._prefix + name
 
-    def _staged(self, name: DirectoryName, inode: int, record: StagedRecord) -> Staged:
-        partition = TopicPartition(record.topic, record.partition)
-        return Staged(
-            log_dir=self.log_dir.path,
-            placement=self.placement,
-            name=name.text,
-            location=self.location(name.text),
-            record=record,
-            problem=None,
-            topic_id=record.topic_id,
-            partition=partition,
-            inode=inode,
-        )
+    def _staged(self, name: DirectoryName, inode: int) -> Staged:
+        return read_staged(self.log_dir, self.placement, self.root, self.ledger, (name, inode))
 
 
 def measure_removal(
@@ -189,7 +186,7 @@ def measure_removal(
             total.files += below.files
             total.bytes += below.bytes
             total.held += below.held
-        elif depth or entry.name != STAGED_RECORD:
+        else:
             status = entry.stat(follow_symlinks=False)
             total.files += 1
             total.bytes += weight_of(status)

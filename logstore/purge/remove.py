@@ -1,14 +1,7 @@
-"""Removes one staged directory: its files first, its record last, so that a purge can stop anywhere and resume.
+"""Removes one staged directory of which the ledger says that a purge has begun, as a careful ``rm -rf``.
 
-In which order, and why (DESIGN §5)::
-
-    1  empty     everything but the record is removed         a crash leaves a staged directory that is still due
-    2  (caller)  one barrier for many directories             from here on no removed file comes back
-    3  finish    the record is removed, then the directory    a crash leaves it with its record, empty, or gone
-    4  (caller)  the staging root is synced                   from here on the directory is gone
-
-A crash may undo each un-synced removal by itself. Without the barrier the record could be lost while data is kept, and
-nothing would say any more when that data may go. A directory is judged (``eligibility``) just before it is emptied.
+A crash may undo each removal by itself. What is left then is still *purging*: the next purge goes on with it, and it is
+never restored.
 Nothing is followed: links, FIFOs and sockets are unlinked, a mount point stops the removal. A large file is truncated
 in steps before it is unlinked, because one unlink of many extents keeps a disk busy for long. A file with another name
 elsewhere is never truncated, because that name may be in use; nor is a file that a process holds open, because the
@@ -20,18 +13,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import Final
 
-from layout.directory_name import DirectoryName
-from layout.ours import STAGED_RECORD
 from logstore.errors import UnsafePathError
 from logstore.fs import Directory, Disk
 from logstore.log_dir import DISK_FAILURES
 from logstore.purge.eligibility import DueDirectory, StagingRoot, check_depth, weight_of
-from logstore.purge.report import KeepReason, KeptDirectory
-
-_REOPEN_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Flags for a directory that was judged a moment ago; its inode shows that it is the same."""
 
 
 class Removal:
@@ -43,73 +29,29 @@ class Removal:
         self._disk, self._rules, self._root = disk, staging.rules, staging.root
         self._cancelled = staging.rules.cancel.is_set
 
-    def empty(self, name: DirectoryName) -> DueDirectory | KeptDirectory | None:
-        """Remove all but the record of a directory, if it may go; None: ``only`` does not select it, or it is gone.
-
-        What cannot be removed is reported in ``problem``, and the record stays.
+    def remove(self, due: DueDirectory) -> bool:
+        """Remove a directory with all that is in it; False: it is left, and ``problem`` says why.
 
         Raises:
             OSError: the disk fails.
         """
-        due: DueDirectory | None = None
         try:
-            with self._root.child(name.text) as directory:
-                judged = self.staging.judge(directory, name)
-                if not isinstance(judged, DueDirectory) or judged.record is None:
-                    return judged
-                due = judged
+            with self._root.child(due.name) as directory:
+                if directory.key[1] != due.inode:
+                    raise UnsafePathError("another directory has its name by now")
                 self._remove_contents(directory, due, 0)
-        except FileNotFoundError:
-            return due
-        except (OSError, UnsafePathError) as error:
-            problem = _problem(error)
-            if due is None:
-                return KeptDirectory(self.staging.location(name.text), KeepReason.DAMAGED_RECORD, problem)
-            due.problem = f"{self.staging.location(name.text)} is not purged whole: {problem}"
-        return due
-
-    def _reopened(self, name: str, inode: int) -> int:
-        """Open a directory that was judged before.
-
-        Raises:
-            UnsafePathError: another directory has its name by now.
-            OSError: it is gone, or cannot be opened.
-        """
-        descriptor = os.open(name, _REOPEN_FLAGS, dir_fd=self._root.descriptor)
-        status = os.fstat(descriptor)
-        if status.st_ino != inode or status.st_dev != self._root.device:
-            os.close(descriptor)
-            raise UnsafePathError("another directory has its name by now")
-        return descriptor
-
-    def finish(self, due: DueDirectory) -> bool:
-        """Remove the record of an emptied directory, then the directory; False: it held no record.
-
-        Raises:
-            OSError: the disk fails; any other failure is reported in ``problem``.
-        """
-        inside = True
-        try:
-            descriptor = self._reopened(due.name, due.inode)
-            try:
-                inside = self._record_removed(descriptor)
+                if due.cancelled:
+                    return False
                 # The last user of a directory frees its blocks. While it is open here, that is not rmdir, which would
                 # free them while everybody else waits for the staging root.
                 self._disk.rmdir(self._root.descriptor, due.name)
-            finally:
-                os.close(descriptor)
-            if self._rules.progress is not None:
-                self._rules.progress(1, 0)
         except (OSError, UnsafePathError) as error:
-            due.problem = f"{self.staging.location(due.name)} is not purged whole: {_problem(error)}"
-        return inside
-
-    def _record_removed(self, descriptor: int) -> bool:
-        """Remove the record from an open directory; False: there is none."""
-        try:
-            self._disk.unlink(descriptor, STAGED_RECORD)
-        except FileNotFoundError:
-            return False
+            if not isinstance(error, FileNotFoundError) or self._root.holds(due.name):
+                due.problem = f"{self.staging.location(due.name)} is not purged whole: {_problem(error)}"
+                return False
+        due.removed = True
+        if self._rules.progress is not None:
+            self._rules.progress(1, 0)
         return True
 
     def _remove_contents(self, directory: Directory, due: DueDirectory, depth: int) -> None:
@@ -122,25 +64,21 @@ class Removal:
                 files.append(entry)
             elif not due.cancelled:
                 self._remove_directory(directory, entry.name, due, depth + 1)
-        self._remove_files(directory, files, due, None if depth else STAGED_RECORD)
+        self._remove_files(directory, files, due)
 
     def _remove_directory(self, parent: Directory, name: str, due: DueDirectory, depth: int) -> None:
         check_depth(depth)
         with parent.child(name) as inner:
             self._remove_contents(inner, due, depth)
         if not due.cancelled:
-            due.touched = True
             self._disk.rmdir(parent.descriptor, name)
+            due.touched = True
 
-    def _remove_files(
-        self, directory: Directory, files: list[os.DirEntry[str]], due: DueDirectory, kept: str | None
-    ) -> None:
-        """Remove files, except one name; most of a purge's time is spent here."""
+    def _remove_files(self, directory: Directory, files: list[os.DirEntry[str]], due: DueDirectory) -> None:
+        """Remove files; most of a purge's time is spent here."""
         unlink, descriptor, holders, rules = self._disk.unlink, directory.descriptor, self.staging.holders, self._rules
         for entry in files:
             name = entry.name
-            if name == kept:
-                continue
             status = entry.stat(follow_symlinks=False)
             weight = weight_of(status)
             if status.st_ino in holders:
@@ -150,8 +88,8 @@ class Removal:
             due.cancelled = due.cancelled or not self._may_continue(weight, 1)
             if due.cancelled:
                 return
-            due.touched = True
             unlink(descriptor, name)
+            due.touched = True
             due.files += 1
             due.bytes += weight
             if rules.progress is not None:
@@ -178,8 +116,8 @@ class Removal:
                 if not self._may_continue(step, 0):
                     due.cancelled = True
                     break
-                due.touched = True
                 self._disk.truncate(descriptor, status.st_size * left // steps)
+                due.touched = True
                 before, weight = weight, weight_of(os.fstat(descriptor))
                 due.bytes += before - weight
                 if self._rules.progress is not None:

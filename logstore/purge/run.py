@@ -1,8 +1,14 @@
 """Purges what is staged and due: in batches, several log dirs at a time, throttled, cancellable, resumable.
 
-A directory is deleted only if it is due and carries a valid record, and the record is removed last (``remove`` explains
-the order). Directories that a broker left have no record, so a purge never takes them. Whatever fails or is cancelled
-stays staged and due, and the next purge resumes it. With a clock that went backwards nothing is due. While a broker
+A directory is deleted only if a valid line of the ledger says that it is due. In which order, and why (DESIGN §5)::
+
+    1  the ledger says *purging* for all that is due, behind one sync   from here on it can only be purged
+    2  each directory is removed                                        a crash leaves some of them, whole or in part
+    3  the staging root is synced                                       from here on none of them comes back
+    4  the ledger says *purged*, or *kept* of what was not touched      the latter can be restored again
+
+Directories that a broker left have no line, so a purge never takes them. Whatever fails or is cancelled stays staged
+and due, and the next purge resumes it. With a clock that went backwards nothing is due. While a broker
 runs on a log dir, what is staged beside it is purged all the same (:class:`StagingBeside`), and what is due in the log
 dir itself is counted: it waits until the broker is stopped.
 Source: DESIGN §5; USERS, pains 5, 6 and 8.
@@ -17,32 +23,22 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Final, TypeAlias
 
-from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_staged
-from layout.scheme import PURGE_NOTE_FILE
+from layout.directory_name import DirectoryName
+from layout.ours import LedgerEvent
 from logstore.errors import LogStoreError, UnsafePathError
-from logstore.fs import Directory
-from logstore.log_dir import LogDir, LogDirView, OpenFiles, StagingBeside, find_open_files
-from logstore.purge.batches import PurgeBatch
+from logstore.log_dir import DISK_FAILURES, NO_SPACE, LogDir, LogDirView, OpenFiles, StagingBeside, find_open_files
 from logstore.purge.eligibility import DueDirectory, PurgeRules, StagingRoot, measure_removal
 from logstore.purge.report import HeldFile, KeepReason, KeptDirectory, LogDirPurge, Purged, PurgeReport
 from logstore.purge.workers import PurgeWorkers
-from logstore.staging import (
-    EVERYTHING_DUE,
-    FallbackRecords,
-    Placement,
-    PurgeNote,
-    RecordReader,
-    begin_purge,
-    drop_spent_note,
-    end_purge,
-    find_staged,
-    staging_roots,
-)
+from logstore.staging import FallbackRecords, Placement, RootLedger, note_event, staged_names, staging_roots
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_WORKERS: Final = 2
 """Workers on each disk."""
+
+_FEW: Final = 32
+"""Directories that are purged at a time where a full disk has no room for the lines of all."""
 
 PurgedLogDir: TypeAlias = LogDir | StagingBeside
 
@@ -121,24 +117,30 @@ def planned_purge(
     report.unseen_processes = open_files.unseen
     for staging, names in _staging_roots(log_dir, rules, fallback or FallbackRecords(None)):
         staging.holders = open_files.holders
-        for name in names:
-            try:
-                with staging.root.child(name.text) as directory:
-                    judged = staging.judge(directory, name)
-                    if isinstance(judged, KeptDirectory):
-                        report.keep(judged)
-                    elif judged is not None and beside and staging.placement is not Placement.SIBLING:
-                        report.waiting += 1
-                    elif judged is not None:
-                        found = measure_removal(directory, staging.holders)
-                        location = staging.location(name.text)
-                        report.purged.append(Purged(location, judged.record, found.files, found.bytes))
-                        report.held += _held(location, found, open_files)
-            except FileNotFoundError:
-                continue
-            except UnsafePathError as error:
-                report.failures.append(f"{staging.location(name.text)} is not purged whole: {error}")
+        for each in _judged(staging, names):
+            judged = each if isinstance(each, KeptDirectory) else staging.kept_in_use(each) or each
+            if isinstance(judged, KeptDirectory):
+                report.keep(judged)
+            elif beside and staging.placement is not Placement.SIBLING:
+                report.waiting += 1
+            else:
+                _measure(staging, judged, open_files, report)
     return _sorted(report)
+
+
+def _measure(staging: StagingRoot, due: DueDirectory, open_files: OpenFiles, report: LogDirPurge) -> None:
+    """Enter in a report what a purge of a directory would remove."""
+    location = staging.location(due.name)
+    try:
+        with staging.root.child(due.name) as directory:
+            found = measure_removal(directory, staging.holders)
+    except FileNotFoundError:
+        return
+    except UnsafePathError as error:
+        report.failures.append(f"{location} is not purged whole: {error}")
+        return
+    report.purged.append(Purged(location, due.record, found.files, found.bytes))
+    report.held += _held(location, found, open_files)
 
 
 class _LogDirPurger:
@@ -160,8 +162,6 @@ class _LogDirPurger:
         self._workers, self._may_fork = workers, may_fork
         self._open_files: OpenFiles | None = None if look_at_processes else OpenFiles()
         self._held: list[HeldFile] = []
-        self._former: PurgeNote | None = None
-        self._partly: dict[str, int] = {}
 
     def purge(self) -> None:
         """Purge the log dir; failures go to the report."""
@@ -171,12 +171,11 @@ class _LogDirPurger:
             self.log_dir.check_online()
             for staging, names in _staging_roots(self.log_dir, self.rules, self.fallback):
                 if isinstance(self.log_dir, StagingBeside) and staging.placement is not Placement.SIBLING:
-                    self._count_waiting(staging, names)
+                    report.waiting += len(self._due(staging, names))
                     continue
                 if isinstance(self.log_dir, StagingBeside) and not self.log_dir.is_locked:
                     continue  # it was made after this purge began, by whoever holds the log dir
                 self._purge_root(staging, names)
-                self._note_end(staging, all_judged=self.rules.only is None)
         except LogStoreError as error:
             report.error = str(error)
         except OSError as error:
@@ -192,115 +191,122 @@ class _LogDirPurger:
         for staging, names in _staging_roots(self.log_dir, self.rules, self.fallback):
             # By name, so that a simulation does not depend on the order of inodes; one at a time, the order costs
             # nothing.
-            for name in sorted(names, key=lambda name: name.text):
+            for name in sorted(names, key=lambda each: each[0].text):
                 before = len(self.report.purged)
                 self._purge_root(staging, [name])
-                self._note_end(staging, all_judged=False)
                 yield from self.report.purged[before:]
 
-    def _purge_root(self, staging: StagingRoot, names: list[DirectoryName]) -> None:
-        """Purge one staging root; where nothing is due, only the note of a purge that is over by now is removed."""
-        first = self._first_due(staging, names)
-        if first == len(names):
-            self._drop_spent_note(staging)
+    def _due(self, staging: StagingRoot, names: list[tuple[DirectoryName, int]]) -> list[DueDirectory]:
+        """Find the directories that may go; the others are reported here."""
+        found = []
+        for judged in _judged(staging, names):
+            if isinstance(judged, DueDirectory):
+                found.append(judged)
+            else:
+                self.report.keep(judged)
+        return found
+
+    def _purge_root(self, staging: StagingRoot, names: list[tuple[DirectoryName, int]]) -> None:
+        """Purge one staging root; where nothing is due, nothing is changed."""
+        left = self._due(staging, names)
+        if not left:
             return
         if self._open_files is None:
             self._open_files = find_open_files(self.device)
             self.report.unseen_processes = self._open_files.unseen
         staging.holders = self._open_files.holders
+        in_use = {due.name: kept for due in left if (kept := staging.kept_in_use(due)) is not None}
+        for kept in in_use.values():
+            self.report.keep(kept)
+        left = [due for due in left if due.name not in in_use]
         with self.log_dir.changing("what is staged cannot be purged"):
-            due_by_ms = EVERYTHING_DUE if self.rules.before_due else self.rules.now_ms
-            self._former = begin_purge(self.log_dir.disk, self._note_home(staging), due_by_ms)
-            self._partly = {}
-            workers = PurgeWorkers(staging, self.log_dir.disk, self._workers, may_fork=self._may_fork)
+            while left:
+                batch = left[: self._announced(staging, left)]
+                left = left[len(batch) :]
+                self._purge_batch(staging, batch)
+                if self.report.cancelled:
+                    return
+
+    def _announced(self, staging: StagingRoot, due: list[DueDirectory]) -> int:
+        """Step 1: say in the ledger that directories are purged; gives for how many of them, from the first one on.
+
+        Raises:
+            OSError: the ledger cannot be written, for another reason than lack of space.
+        """
+        for number in (len(due), _FEW):
+            names = [each.name for each in due[:number] if each.record is not None and not each.was_begun]
             try:
-                workers.purge(names[first:])
+                self._note(staging, LedgerEvent.PURGING, names, durable=True)
+            except OSError as error:
+                if error.errno not in NO_SPACE:
+                    raise
+            else:
+                return number
+        logger.warning(
+            "%s: there is no room to note that a purge is under way: if it is cut short, do not restore what is due",
+            staging.root.path,
+        )
+        return _FEW
+
+    def _note(self, staging: StagingRoot, event: LedgerEvent, names: list[str], *, durable: bool) -> None:
+        if names:
+            note_event(self.log_dir, staging.root, self.fallback, event, names, durable=durable)
+
+    def _purge_batch(self, staging: StagingRoot, due: list[DueDirectory]) -> None:
+        """Steps 2 to 4. Raises OSError where the disk fails."""
+        workers = PurgeWorkers(staging, self.log_dir.disk, self._workers, may_fork=self._may_fork)
+        unconfirmed: str | None = "the disk failed"
+        try:
+            try:
+                workers.purge(due)
             finally:
-                self.report.cancelled |= workers.cancelled
-                for batch in workers.gone:
-                    self._report_batch(staging, batch)
+                unconfirmed = self._unconfirmed(staging, workers.done)
+        finally:
+            self.report.cancelled |= workers.cancelled
+            for each in workers.done:
+                self._report(staging, each, unconfirmed)
+        if unconfirmed is not None:
+            self.report.failures.append(unconfirmed)
+        tried = {each.name: each for each in workers.done}
+        gone = [name for name, each in tried.items() if each.removed and each.record is not None]
+        whole = [
+            each.name
+            for each in due
+            if each.record is not None and not each.was_begun and not _is_begun(tried.get(each.name, each))
+        ]
+        try:
+            self._note(staging, LedgerEvent.PURGED, gone, durable=False)
+            self._note(staging, LedgerEvent.KEPT, whole, durable=False)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
 
-    def _count_waiting(self, staging: StagingRoot, names: list[DirectoryName]) -> None:
-        """Count what is due in a staging root that is left alone; what is kept for other reasons is reported."""
-        left = names
-        while left:
-            first = self._first_due(staging, left)
-            self.report.waiting += first < len(left)
-            left = left[first + 1 :]
+    def _unconfirmed(self, staging: StagingRoot, done: list[DueDirectory]) -> str | None:
+        """Step 3; gives the reason why the disk does not confirm it. Raises OSError where it fails."""
+        removed = sum(each.removed for each in done)
+        if not removed:
+            return None
+        try:
+            self.log_dir.disk.sync(staging.root.descriptor)
+        except OSError as error:
+            if error.errno in DISK_FAILURES:
+                raise
+            return (
+                f"{staging.root.path}: {removed} directories were removed, and the disk does not confirm it "
+                f"({os.strerror(error.errno or 0)})"
+            )
+        return None
 
-    def _drop_spent_note(self, staging: StagingRoot) -> None:
-        home = self._note_home(staging)
-        if home.holds(PURGE_NOTE_FILE):
-            with self.log_dir.changing("the note of an earlier purge cannot be removed"):
-                beside = staging.placement is Placement.SIBLING
-                found = find_staged(self.log_dir, self.fallback)
-                of_home = [each for each in found if (each.placement is Placement.SIBLING) is beside]
-                drop_spent_note(self.log_dir.disk, home, of_home)
-
-    def _note_home(self, staging: StagingRoot) -> Directory:
-        """Give the directory whose lock the purge holds, where its note belongs."""
-        return staging.root if staging.placement is Placement.SIBLING else self.log_dir.root
-
-    def _note_end(self, staging: StagingRoot, *, all_judged: bool) -> None:
-        """Note which directories are partly gone, by this purge or by an earlier one that this one did not complete."""
-        former = self._former
-        if former is None:
+    def _report(self, staging: StagingRoot, due: DueDirectory, unconfirmed: str | None) -> None:
+        """Take the result for one directory into the report."""
+        report, location = self.report, staging.location(due.name)
+        self._held += _held(location, due, self._open_files or OpenFiles())
+        report.cancelled |= due.cancelled
+        if due.removed and unconfirmed is None:
+            report.purged.append(Purged(location, due.record, due.files, due.bytes))
             return
-        report, self._former = self.report, None
-        left_alone = any(kept.why in (KeepReason.IN_USE, KeepReason.WANTED) for kept in report.kept)
-        is_whole = all_judged and report.is_whole and not left_alone
-        gone = {purged.location for purged in report.purged}
-        partly = {**former.directories, **self._partly}
-        with self.log_dir.changing("the end of a purge cannot be noted"):
-            named = {location: staged_ms for location, staged_ms in partly.items() if location not in gone}
-            note = PurgeNote(None if is_whole else former.due_by_ms, named)
-            end_purge(self.log_dir.disk, self._note_home(staging), note)
-
-    def _note_partly_gone(self, staging: StagingRoot, due: DueDirectory) -> None:
-        self.report.partly_bytes += due.bytes
-        if due.record is not None and due.touched:
-            self._partly[staging.location(due.name)] = due.record.staged_ms
-
-    def _first_due(self, staging: StagingRoot, names: list[DirectoryName]) -> int:
-        """Find the position of the first directory that may go; those before it are reported here."""
-        for position, name in enumerate(names):
-            try:
-                with staging.root.child(name.text) as directory:
-                    judged = staging.judge(directory, name)
-            except FileNotFoundError:
-                continue
-            except UnsafePathError as error:
-                judged = KeptDirectory(staging.location(name.text), KeepReason.DAMAGED_RECORD, str(error))
-            if isinstance(judged, DueDirectory):
-                return position
-            if judged is not None:
-                self.report.keep(judged)
-        return len(names)
-
-    def _report_batch(self, staging: StagingRoot, batch: PurgeBatch) -> None:
-        """Take the results of a batch into the report."""
-        report = self.report
-        for kept in batch.kept:
-            report.keep(kept)
-        for due in (*batch.emptied, *batch.partly):
-            if due.held:
-                self._held += _held(staging.location(due.name), due, self._open_files or OpenFiles())
-        if batch.failure is not None:
-            report.failures.append(batch.failure)
-        left, gone = (batch.partly, batch.emptied) if batch.failure is None else ([*batch.partly, *batch.emptied], [])
-        for due in left:
-            self._note_partly_gone(staging, due)
-            report.failures += [due.problem] if due.problem else []
-            report.cancelled |= due.cancelled
-        for due, had_record_inside in zip(gone, batch.had_record_inside, strict=True):
-            if due.problem is not None:
-                self.log_dir.leave_unclean = True  # where only the empty directory is left, the next open removes it
-                self._note_partly_gone(staging, due)
-                report.failures.append(due.problem)
-                continue
-            if due.record is not None and not had_record_inside:
-                self.fallback.remove(self.log_dir, due.name)
-            report.purged.append(Purged(staging.location(due.name), due.record, due.files, due.bytes))
+        report.partly_bytes += due.bytes
+        report.failures += [due.problem] if due.problem else []
 
     def _check_held_again(self) -> None:
         """Report the files that are still held, without those that were closed meanwhile."""
@@ -309,22 +315,33 @@ class _LogDirPurger:
             self.report.held = [held for held in self._held if held.process in still.get(held.inode, ())]
 
 
+def _is_begun(due: DueDirectory) -> bool:
+    """Whether a directory was touched, or is gone."""
+    return due.touched or due.removed
+
+
 def _staging_roots(
     log_dir: LogDirView, rules: PurgeRules, fallback: FallbackRecords
-) -> Iterator[tuple[StagingRoot, list[DirectoryName]]]:
-    """Open the staging roots of a log dir one at a time, each with its directories in the order of inodes."""
-    reader = RecordReader(log_dir, fallback)
+) -> Iterator[tuple[StagingRoot, list[tuple[DirectoryName, int]]]]:
+    """Open the staging roots of a log dir one at a time, each with its directories and their inodes."""
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
-            if rules.placements is not None and placement not in rules.placements:
-                continue
-            yield StagingRoot(log_dir, placement, root, rules, reader), _names(root, placement)
+            if rules.placements is None or placement in rules.placements:
+                names = staged_names(root, placement)
+                yield StagingRoot(log_dir, placement, root, rules, RootLedger(log_dir, root, fallback)), names
 
 
-def _names(root: Directory, placement: Placement) -> list[DirectoryName]:
-    read = parse if placement is Placement.IN_PLACE else parse_staged
-    names = map(read, root.directories())
-    return [name for name in names if name.kind in (DirectoryKind.STAGED, DirectoryKind.STRAY)]
+def _judged(staging: StagingRoot, names: list[tuple[DirectoryName, int]]) -> Iterator[DueDirectory | KeptDirectory]:
+    """Judge the directories of a staging root, except those that are not selected or gone."""
+    for name, inode in names:
+        try:
+            judged = staging.judge(name, inode)
+        except FileNotFoundError:
+            continue
+        except UnsafePathError as error:
+            judged = KeptDirectory(staging.location(name.text), KeepReason.DAMAGED_RECORD, str(error))
+        if judged is not None:
+            yield judged
 
 
 def _held(location: str, due: DueDirectory, open_files: OpenFiles) -> list[HeldFile]:

@@ -1,10 +1,13 @@
-"""Shares the batches of a staging root among the workers of a purge: threads, or in a large purge processes.
+"""Shares the directories that are due in a staging root among workers: threads, or in a large purge processes.
 
 Threads share an interpreter, which two of them use up where the disk does not keep them waiting. So where a large purge
 has several workers, each is a forked process. It shares the log dir's lock, which belongs to the open file: if the
 first process is killed, the lock is held until the last worker has noticed (:class:`SharedCancel`) and ended. A worker
 that is killed costs nothing but a part of the report, because the first process repeats the batches that the worker
 has not reported. A single worker is the first process itself.
+
+Some disks make each removal wait: an ext4 that discards free blocks, a share of another machine. They serve several
+removals at once. Where the first directories of a batch show such waits, the rest is dealt out to more threads.
 
 Three kinds of purge have threads alone: a throttled one and one that selects directories, which wait or have little to
 remove; and a short one, which is over before processes pay.
@@ -17,6 +20,7 @@ import mmap
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,17 +29,15 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self, TypeAlias
 
-from layout.directory_name import DirectoryName
 from logstore.fs import Disk
-from logstore.parallel import can_fork, paused_gc, spread
-from logstore.purge.batches import BatchWorker, PurgeBatch
-from logstore.purge.eligibility import StagingRoot
+from logstore.parallel import AdaptiveThreadPool, can_fork, map_chunks, paused_gc, spread
+from logstore.purge.eligibility import DueDirectory, StagingRoot
 from logstore.purge.remove import Removal
 
 logger = logging.getLogger(__name__)
 
 PURGE_BATCH_SIZE: Final = 1000
-"""Directories behind one barrier."""
+"""Most directories that a worker takes at a time."""
 
 PROCESSES_FROM: Final = 2 * PURGE_BATCH_SIZE
 """Directories from which a purge is large, so that processes pay."""
@@ -46,17 +48,27 @@ _SMALLEST_BATCH = 25
 _BATCHES_EACH = 4
 """Least batches for each worker of a large purge, so that at the end no worker waits long for the others."""
 
+REMOVING: Final = 4
+"""Threads that remove directories where each removal waits; more threads gain nothing."""
+
+_PIECE = 25
+"""Directories in a piece, which a thread takes at a time."""
+
+_FEWEST_WAITS = _PIECE // 2
+"""Waits for the disk during one piece from which threads pay. A piece has up to four where removals do not wait, and
+where they do, some seventy."""
+
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _Range: TypeAlias = list[int]
-"""Start and stop of a batch, as positions among the names. A list, because it passes through ``marshal``."""
+"""Start and stop of a batch, as positions among the directories. A list, because it passes through ``marshal``."""
 
 
 class PurgeWorkers:
-    """The purge of one staging root.
+    """The removal of directories of one staging root.
 
     Attributes:
-        gone: the batches whose end is durable, in any order; filled also when the disk fails.
+        done: the directories that were tried, in any order; filled also when the disk fails.
         cancelled: some directories were left because the purge was cancelled.
     """
 
@@ -66,25 +78,29 @@ class PurgeWorkers:
         self._workers = workers if disk.is_shared else 1
         rules = staging.rules
         self._may_fork = may_fork and can_fork() and disk.is_shared and rules.throttle is None and rules.only is None
-        self._names: Sequence[DirectoryName] = ()
+        # A throttled purge waits, but not for the disk.
+        self._fewest_waits = _FEWEST_WAITS if disk.is_shared and rules.throttle is None else sys.maxsize
+        self._due: Sequence[DueDirectory] = ()
         self._is_forked = False
+        self._begun: mmap.mmap | bytearray = bytearray()
+        """By batch, whether any process began it; forked ones write it too."""
         self._left: Iterator[_Range] = iter(())
         self._taking = threading.Lock()
         self._given_up = False
-        self.gone: list[PurgeBatch] = []
+        self.done: list[DueDirectory] = []
         self.cancelled = False
 
-    def purge(self, names: Sequence[DirectoryName]) -> None:
-        """Purge directories until all are done or the purge is cancelled.
+    def purge(self, due: Sequence[DueDirectory]) -> None:
+        """Remove directories until all are done or the purge is cancelled.
 
         Raises:
             OSError: the disk fails.
         """
-        self._names = names
-        is_large = len(names) >= PROCESSES_FROM
+        self._due = due
+        is_large = len(due) >= PROCESSES_FROM
         shares = self._workers * (_BATCHES_EACH if is_large else 1)
-        size = min(PURGE_BATCH_SIZE, max(_SMALLEST_BATCH, -(-len(names) // shares)))
-        ranges = [[start, min(start + size, len(names))] for start in range(0, len(names), size)]
+        size = min(PURGE_BATCH_SIZE, max(_SMALLEST_BATCH, -(-len(due) // shares)))
+        ranges = [[start, min(start + size, len(due))] for start in range(0, len(due), size)]
         if self._may_fork and is_large and self._workers > 1:
             self._purge_by_processes(ranges)
         else:
@@ -106,16 +122,17 @@ class PurgeWorkers:
                 self._given_up = True
 
     def _work(self) -> None:
-        """Purge batches in one thread."""
-        with BatchWorker(Removal(self._staging, self._disk), self._disk) as worker:
-            try:
-                while (batch := self._take()) is not None:
-                    worker.purge(batch)
-                worker.end()
-            finally:
-                self.gone += worker.gone
+        """Remove batches in one thread."""
+        with self._removing() as pool:
+            while (batch := self._take()) is not None:
+                self.done += batch
+                map_chunks(pool, batch, _PIECE, self._fewest_waits)
 
-    def _take(self) -> PurgeBatch | None:
+    def _removing(self) -> AdaptiveThreadPool[Sequence[DueDirectory], list[bool]]:
+        removal = Removal(self._staging, self._disk)
+        return AdaptiveThreadPool(lambda piece: [removal.remove(due) for due in piece], REMOVING)
+
+    def _take(self) -> Sequence[DueDirectory] | None:
         """Take the next batch; None: there is none, or the purge is cancelled or failed."""
         with self._taking:
             taken = None if self._given_up else next(self._left, None)
@@ -124,7 +141,7 @@ class PurgeWorkers:
         if self._staging.rules.cancel.is_set():
             self.cancelled = True
             return None
-        return PurgeBatch(self._names[slice(*taken)])
+        return self._due[slice(*taken)]
 
     def _purge_by_processes(self, ranges: list[_Range]) -> None:
         rules = self._staging.rules
@@ -135,14 +152,20 @@ class PurgeWorkers:
             self._staging.rules = replace(rules, cancel=shared.in_child())
             self._is_forked = True
 
-        def take(_: int, batch: bytes | None) -> None:
+        def take(number: int, batch: bytes | None) -> None:
             if batch is None:
                 self.cancelled = True
+                for due in self._due[slice(*ranges[number])] if self._begun[number] else ():
+                    due.touched = True  # by a process that was killed, or it would have said so
                 return
-            self.gone.append(pickle.loads(batch))
+            found: list[DueDirectory] = pickle.loads(batch)
+            for due, known in zip(found, self._due[slice(*ranges[number])], strict=True):
+                due.record = known.record
+            self.done += found
             if rules.progress is not None:
-                rules.progress(*_sums(self.gone[-1]))
+                rules.progress(sum(due.removed for due in found), sum(due.bytes for due in found))
 
+        self._begun = mmap.mmap(-1, len(ranges))
         self._staging.rules = replace(rules, progress=None)  # a call in a forked process would not reach the caller
         try:
             with paused_gc(), SharedCancel(rules.cancel) as shared:
@@ -151,47 +174,37 @@ class PurgeWorkers:
             self._staging.rules = rules
 
     def _purged(self, ranges: Iterable[tuple[int, _Range]]) -> Iterator[tuple[int, bytes | None]]:
-        """Purge batches in one process; yields each when it is done, or None where it was cancelled before."""
+        """Remove batches in one process; yields each when it is done, or None where it was cancelled before.
+
+        The first process removes what a forked one has left.
+        """
         cancel = self._staging.rules.cancel
-        with BatchWorker(Removal(self._staging, self._disk), self._disk) as worker:
-            try:
-                for batch in self._batches(ranges):
-                    if not cancel.is_set():
-                        worker.purge(batch)
-                        yield from _encoded(worker)
-                    elif self._is_forked:
-                        break  # the first process takes what was not reported, when all others have ended
-                    else:
-                        yield batch.number, None
-                worker.end()
-            except OSError:
-                yield from _encoded(worker)
-                raise
-            yield from _encoded(worker)
-
-    def _batches(self, ranges: Iterable[tuple[int, _Range]]) -> Iterator[PurgeBatch]:
-        """Make the batches of this process; in the first process those that a forked one has left."""
-        for place, (number, range_) in enumerate(ranges):
-            if place == 0 and not self._is_forked and not self._staging.rules.cancel.is_set():
-                logger.warning(
-                    "%s: a process of this purge ended before its time, or could not be started; its part is purged "
-                    "now, but what it removed last may be missing in the report",
-                    self._staging.root.path,
-                )
-            yield PurgeBatch(self._names[slice(*range_)], number)
+        with self._removing() as pool:
+            for place, (number, range_) in enumerate(ranges):
+                if place == 0 and not self._is_forked and not cancel.is_set():
+                    logger.warning(
+                        "%s: a process of this purge ended before its time, or could not be started; its part is "
+                        "purged now, but what it removed last may be missing in the report",
+                        self._staging.root.path,
+                    )
+                batch = self._due[slice(*range_)]
+                if not cancel.is_set():
+                    self._begun[number] = 1
+                    try:
+                        map_chunks(pool, batch, _PIECE, self._fewest_waits)
+                    except OSError:
+                        self.done += batch  # in a forked process this means nothing: the first one tries it again
+                        raise
+                    yield number, _encoded(batch)
+                elif self._is_forked:
+                    break  # the first process takes what was not reported, when all others have ended
+                else:
+                    yield number, None
 
 
-def _encoded(worker: BatchWorker) -> Iterator[tuple[int, bytes]]:
-    """Take the finished batches of a worker, as bytes; the first process knows their names."""
-    gone, worker.gone = worker.gone, []
-    for batch in gone:
-        yield batch.number, pickle.dumps(replace(batch, names=()))
-
-
-def _sums(batch: PurgeBatch) -> tuple[int, int]:
-    """Count the directories and the bytes that a batch removed."""
-    directories = 0 if batch.failure else sum(due.problem is None for due in batch.emptied)
-    return directories, sum(due.bytes for due in (*batch.emptied, *batch.partly))
+def _encoded(batch: Sequence[DueDirectory]) -> bytes:
+    """Write what became of a batch; the first process knows the records."""
+    return pickle.dumps([replace(due, record=None) for due in batch])
 
 
 BEAT_S: Final = 0.05

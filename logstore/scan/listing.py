@@ -21,8 +21,8 @@ from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_by_
 from layout.errors import InvalidNameError
 from layout.scheme import (
     INTENT_FILE,
+    LEDGER_FILE,
     MARKER_FILE,
-    PURGE_NOTE_FILE,
     REPAIR_BACKUP_PREFIX,
     RUN_JOURNAL_PREFIX,
     STAGING_DIR,
@@ -41,7 +41,7 @@ _REPLACED_BY_RENAME = frozenset({meta_properties.FILE_NAME, "bootstrap.checkpoin
 
 KNOWN_FILES = _REPLACED_BY_RENAME | {
     *(LOCK_FILE, clean_shutdown.FILE_NAME, "_rlmm_committed_offsets"),
-    *(MARKER_FILE, UNCLEAN_FILE, INTENT_FILE, PURGE_NOTE_FILE),
+    *(MARKER_FILE, UNCLEAN_FILE, INTENT_FILE, LEDGER_FILE),
 }
 """Plain files that belong in a log dir (FACTS §1.1)."""
 

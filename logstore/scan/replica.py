@@ -14,11 +14,12 @@ from typing import TypeAlias
 
 from layout import partition_metadata
 from layout.directory_name import DirectoryKind, DirectoryName, split_live
-from layout.errors import DamagedFileError
-from layout.ours import STAGED_RECORD, STAGED_RECORD_LIMIT, StagedRecord, parse_record
+from layout.ours import Ledger, LedgerEvent, StagedRecord
+from layout.scheme import LEDGER_FILE
 from layout.segment_name import FileKind, Transient
 from logstore.errors import UnreadableFileError
-from logstore.fs import read_small_file, refusal
+from logstore.fs import Directory, refusal
+from logstore.log_dir import read_ledger
 from logstore.rows import MetadataState, Row
 from logstore.scan.listing import Folder, NameRule
 from logstore.scan.metadata_file import TopicIdFound, VanishedError, check_against_name, read_topic_id, unreadable
@@ -45,6 +46,30 @@ class ScanOptions:
     recovery_points: Mapping[tuple[str, int], int] = field(default_factory=dict)
     topic_ids: dict[bytes, str] = field(default_factory=dict)
     """Content of ``partition.metadata`` → topic ID text."""
+    ledgers: dict[str, FolderLedger] = field(default_factory=dict)
+    """Path of a folder → its ledger, which is read when the first staged directory there is scanned."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderLedger:
+    """What the ledger of a folder says, or why it cannot be read, a clause."""
+
+    ledger: Ledger
+    problem: str | None = None
+
+
+def _ledger_of(options: ScanOptions, folder: Folder) -> FolderLedger:
+    found = options.ledgers.get(folder.path)
+    if found is None:
+        try:
+            with Directory.open(folder.path) as opened:
+                found = FolderLedger(read_ledger(opened) or Ledger())
+        except UnreadableFileError as error:
+            found = FolderLedger(Ledger(), str(error))
+        except OSError as error:
+            found = FolderLedger(Ledger(), refusal(error))
+        options.ledgers[folder.path] = found
+    return found
 
 
 def scan_directories(options: ScanOptions, folder: Folder, entries: Sequence[tuple[str, int]]) -> list[Row]:
@@ -95,14 +120,14 @@ def _other_row(options: ScanOptions, folder: Folder, name: str, inode: int) -> R
         found = unreadable(obstacle) if obstacle else read_topic_id(path, sure_topic, read.partition, options.topic_ids)
         found = check_against_name(found, read.topic_id)
         if kind is DirectoryKind.STAGED:
-            record, problem = _staged_record(path, read)
+            record, problem = _staged_record(_ledger_of(options, folder), read)
             if record is not None and found[1] in _DAMAGED:
                 # No broker reads it where it lies, and the record says what it is: the damage is why it was staged.
                 problem = "its partition.metadata is damaged, as it was when it was staged"
                 found = check_against_name((None, MetadataState.MISSING.value, None, None), read.topic_id)
             found = (*found[:2], found[2] or problem, None if record is None else record.topic)
         elif kind is DirectoryKind.STRAY:
-            record, _ = _staged_record(path, read)
+            record, _ = _staged_record(_ledger_of(options, folder), read)
             if record is not None:  # staged in place, or renamed as stray by a broker and given a due time by us
                 kind, topic = DirectoryKind.STAGED, record.topic
                 found = check_against_name(found, record.topic_id)
@@ -155,18 +180,19 @@ def replica_created_ms(log_dir: str, name: str) -> int | None:
         return None
 
 
-def _staged_record(path: str, read: DirectoryName) -> tuple[StagedRecord | None, str | None]:
-    """Read the record of a staged replica, its origin and due time; or say why there is none."""
-    file = STAGED_RECORD
-    try:
-        data = read_small_file(f"{path}/{file}", STAGED_RECORD_LIMIT)
-        if data is None:
-            return None, f"there is no {file}: nothing says what this was or when it is due, so no purge takes it"
-        record = parse_record(data, read.text)
-    except UnreadableFileError as error:
-        return None, f"{file} {error}, so no purge takes this"
-    except DamagedFileError as error:
-        return None, f"{error}; no purge takes this"
+def _staged_record(found: FolderLedger, read: DirectoryName) -> tuple[StagedRecord | None, str | None]:
+    """Find the record of a staged replica, its origin and due time; or say why there is none."""
+    if found.problem is not None:
+        return None, f"{LEDGER_FILE} {found.problem}, so no purge takes this"
+    entry = found.ledger.entries.get(read.text)
+    if entry is None or entry.event is LedgerEvent.RESTORED:
+        lost = [f"line {bad.number} of it cannot be read, because {bad.reason}; " for bad in found.ledger.damaged[-1:]]
+        said = "".join(lost) + "nothing says what this was or when it is due, so no purge takes it"
+        return None, f"{LEDGER_FILE} has no line about it: {said}"
+    record = entry.record
+    if record is None:
+        return None, f"its line in {LEDGER_FILE} cannot be read, so no purge takes this"
     if record.partition != read.partition or read.topic_id not in (None, record.topic_id):
-        return None, f"{file} is the record of {record.topic}-{record.partition}, not of this, so no purge takes this"
+        other = f"{record.topic}-{record.partition}"
+        return None, f"its line in {LEDGER_FILE} is about {other}, not about this, so no purge takes this"
     return record, None

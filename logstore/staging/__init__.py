@@ -1,18 +1,17 @@
-"""Stages replicas, each with the record of what it was, lists them, and restores them."""
+"""Stages replicas, each with a line in the ledger that says what it was, lists them, and restores them."""
 
-from logstore.staging.bring_back import Restored, finish_restore, planned_restore, restore
+from logstore.staging.bring_back import Restored, planned_restore, restore
 from logstore.staging.candidate import Candidate, Refused, StagingOutcome
 from logstore.staging.fallback_records import FallbackRecords
-from logstore.staging.listing import Staged, find_staged, list_staged
-from logstore.staging.partly_purged import (
-    EVERYTHING_DUE,
-    PurgeNote,
-    begin_purge,
-    drop_spent_note,
-    end_purge,
-    was_purged_beside,
+from logstore.staging.listing import (
+    BROKERS_STRAY,
+    Staged,
+    damaged_lines,
+    find_staged,
+    list_staged,
+    read_staged,
+    staged_names,
 )
-from logstore.staging.pipeline import STAGING_BATCH_SIZE, OnCommitted, stage
 from logstore.staging.placement import (
     Placement,
     choose_placement,
@@ -24,42 +23,42 @@ from logstore.staging.placement import (
     staging_path,
     staging_roots,
 )
-from logstore.staging.records import RecordReader, finish_shared_records, record_of_live, restored_path
-from logstore.staging.strays import adopt_stray
+from logstore.staging.records import restored_path, topic_id_in
+from logstore.staging.root_ledger import RootLedger, note_event
+from logstore.staging.run import STAGING_BATCH_SIZE, OnCommitted, stage
+from logstore.staging.strays import adopt_stray, forget_stray
 
 __all__ = [
-    "EVERYTHING_DUE",
+    "BROKERS_STRAY",
     "STAGING_BATCH_SIZE",
     "Candidate",
     "FallbackRecords",
     "OnCommitted",
     "Placement",
-    "PurgeNote",
-    "RecordReader",
     "Refused",
     "Restored",
+    "RootLedger",
     "Staged",
     "StagingOutcome",
     "adopt_stray",
-    "begin_purge",
     "choose_placement",
-    "drop_spent_note",
-    "end_purge",
+    "damaged_lines",
     "find_staged",
-    "finish_restore",
-    "finish_shared_records",
+    "forget_stray",
     "list_staged",
     "name_below_log_dir",
+    "note_event",
     "open_staging_root",
     "placement_of",
     "placements",
     "planned_restore",
-    "record_of_live",
+    "read_staged",
     "restore",
     "restored_path",
     "stage",
+    "staged_names",
     "stages_in_place",
     "staging_path",
     "staging_roots",
-    "was_purged_beside",
+    "topic_id_in",
 ]

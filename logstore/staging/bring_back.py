@@ -1,7 +1,7 @@
 """Restores a staged replica: directory, name and checkpoint entries, byte for byte as they were (DESIGN §5).
 
 In reverse order of staging: one rename, both directories are synced, the checkpoint entries are written, and only then
-the record is removed. A crash in between leaves a live replica with a record in it, and recovery finishes the restore.
+the ledger says *restored*. A crash in between leaves a line without its directory, and recovery finishes the restore.
 ``-stray`` directories that a real broker left come back in the same way. They have no record, so topic and partition
 come from the directory's name, and their checkpoint entries are gone, which a broker makes up for.
 """
@@ -13,23 +13,23 @@ from dataclasses import dataclass
 
 from layout.directory_name import live_name, parse, parse_staged
 from layout.errors import LayoutError
-from layout.ours import STAGED_RECORD
-from layout.scheme import MARKER_FILE, PURGE_NOTE_FILE, Scheme, partition_path
+from layout.ours import LedgerEvent
+from layout.scheme import LEDGER_FILE, MARKER_FILE, Scheme, partition_path
 from layout.topic import TopicPartition
 from logstore.errors import (
-    ChangeFailedError,
     ChangeRefusedError,
     DamagedRecordError,
     InvalidNamespaceError,
+    LogStoreError,
     NameTakenError,
 )
-from logstore.fs import Directory, remove_file, rename_exclusively, sync_all
-from logstore.log_dir import DISK_FAILURES, LogDir, LogDirView, Offsets, open_replica_parent
+from logstore.fs import Directory, rename_exclusively, sync_all
+from logstore.log_dir import DISK_FAILURES, LogDir, LogDirView, open_replica_parent
 from logstore.staging.fallback_records import FallbackRecords
 from logstore.staging.listing import Staged
-from logstore.staging.partly_purged import read_note_about
 from logstore.staging.placement import Placement, open_staging_root
 from logstore.staging.records import restored_path
+from logstore.staging.root_ledger import note_event
 
 logger = logging.getLogger(__name__)
 
@@ -57,19 +57,17 @@ def planned_restore(log_dir: LogDirView, staged: Staged, partition: TopicPartiti
         NameTakenError: the path of the replica is taken.
         InvalidNamespaceError: its namespace was deleted.
         ChangeRefusedError: a purge may have emptied it in part, or it is another partition than ``partition``.
-        ChangeFailedError: the system refuses to say whether a purge has emptied it in part.
         OSError: from the system.
     """
-    note, place = read_note_about(log_dir, staged)
-    if note.unread is not None and staged.record is not None:
-        raise ChangeFailedError(
-            f"{staged.location} cannot be restored: {place}/{PURGE_NOTE_FILE} {note.unread}, so nothing says "
-            "whether a purge has emptied it in part; nothing was changed. See to the disk, and restore it then"
-        )
-    if note.covers(staged):
+    if staged.may_be_partly_purged:
         raise ChangeRefusedError(
             f"{staged.location} is past its due time, and a purge that was cut short may have emptied it in part: it "
             "can only be purged"
+        )
+    if staged.in_doubt and partition is None:
+        raise ChangeRefusedError(
+            f"{staged.location} is left where it is: a line in {LEDGER_FILE} beside it cannot be read, which may have "
+            "said that a purge had begun to empty it; look into it, and name its topic and partition if it is whole"
         )
     if staged.record is not None:
         if partition is not None and partition != staged.partition:
@@ -110,7 +108,7 @@ def restore(
         fallback: the fallback records.
 
     Raises:
-        OfflineLogDirError, ChangeFailedError: as for :func:`logstore.staging.stage`.
+        OfflineLogDirError, ChangeFailedError: as for :func:`logstore.staging.run`.
         DamagedRecordError, NameTakenError, InvalidNamespaceError: as for :func:`planned_restore`.
         ChangeRefusedError: as for :func:`planned_restore`, or the directory is not the one that was listed.
     """
@@ -128,34 +126,22 @@ def restore(
             except OSError:
                 _take_back(log_dir, source, staged.name, target, name)
                 raise
-            finish_restore(
-                log_dir, target, name, {} if staged.record is None else staged.record.checkpoints, plan.partition
-            )
-    if fallback is not None:
-        fallback.remove(log_dir, staged.name)
+            log_dir.checkpoints.give_back(plan.partition, {} if staged.record is None else staged.record.checkpoints)
+            if log_dir.write_checkpoints():
+                _note_restored(log_dir, source, staged, fallback or FallbackRecords(None))
     logger.info("%s: %s is live again as %s", log_dir.path, staged.location, plan.path)
     return plan
 
 
-def finish_restore(log_dir: LogDir, parent: Directory, name: str, offsets: Offsets, partition: TopicPartition) -> None:
-    """Finish the restore of a live replica that still carries a record: write its offsets, then remove the record.
-
-    The record is removed only when the offsets are on disk: until then nothing else holds them.
-
-    Raises:
-        OSError: the disk fails. Any other failure is left to the next open.
-    """
-    log_dir.checkpoints.give_back(partition, offsets)
-    if not log_dir.write_checkpoints():
-        return
+def _note_restored(log_dir: LogDir, source: Directory, staged: Staged, fallback: FallbackRecords) -> None:
+    """Say in the ledger that a replica is live again. Where that fails, the next open does it. Raises OSError."""
     try:
-        with parent.child(name) as directory:
-            remove_file(log_dir.disk, directory, STAGED_RECORD)
-    except OSError as error:
-        if error.errno in DISK_FAILURES:
+        note_event(log_dir, source, fallback, LedgerEvent.RESTORED, [staged.name], durable=False)
+    except (OSError, LogStoreError) as error:
+        if isinstance(error, OSError) and error.errno in DISK_FAILURES:
             raise
         log_dir.leave_unclean = True
-        logger.warning("%s: the record in %s cannot be removed (%s)", parent.path, name, error.strerror)
+        logger.warning("%s: %s is live again, and %s cannot say so", log_dir.path, staged.location, LEDGER_FILE)
 
 
 def _take_back(log_dir: LogDir, source: Directory, staged: str, target: Directory, name: str) -> None:

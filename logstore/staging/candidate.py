@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from typing import Final
 
 from layout import partition_metadata
 from layout.errors import LayoutError
@@ -10,9 +12,12 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.arguments import check_fields
 from logstore.errors import InvalidArgumentError, UnreadableFileError
-from logstore.fs import Directory, read_small_file
+from logstore.fs import DIRECTORY_FLAGS, FIRST_READ, READ_FLAGS, Directory, read_small_file
 from logstore.scan import METADATA_LIMIT
 from logstore.staging.listing import Staged
+
+_BY_NAME_FLAGS: Final = DIRECTORY_FLAGS | getattr(os, "O_PATH", 0)
+"""Flags for a directory whose entries are used by name and never listed; ``O_PATH`` is quicker where it exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,33 @@ class StagingOutcome:
 
     staged: list[Staged] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
+
+
+def unchanged_inode(candidate: Candidate, parent: Directory, name: str) -> int | None:
+    """Give the inode of a candidate that is surely as it was seen; None: only :func:`revalidate` can say.
+
+    Args:
+        candidate: as the caller saw it.
+        parent: the open directory that holds it.
+        name: of its directory there.
+    """
+    if candidate.topic_id is None:
+        return None
+    try:
+        descriptor = os.open(name, _BY_NAME_FLAGS, dir_fd=parent.descriptor)
+        try:
+            status = os.fstat(descriptor)
+            file = os.open(partition_metadata.FILE_NAME, READ_FLAGS, dir_fd=descriptor)
+            try:
+                data = os.read(file, FIRST_READ)
+            finally:
+                os.close(file)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return None
+    is_same = status.st_dev == parent.device and candidate.inode in (None, status.st_ino)
+    return status.st_ino if is_same and data == partition_metadata.encode(candidate.topic_id) else None
 
 
 def revalidate(candidate: Candidate, directory: Directory) -> str | None:

@@ -1,73 +1,89 @@
-"""Records of staged replicas for which the log dir had no room, so that even a full disk can be cleaned.
+"""Ledgers on another disk than the log dirs, so that even a full disk can be cleaned.
 
-A staged directory carries its record inside (DESIGN §5). Where not even that small file fits, the record goes to a
-folder on another disk, under a name made from the log dir's path and the staged directory's name. Restore and purge
-look there when a staged directory holds no record. Without that folder, nothing can be staged on a full disk.
+The ledger of a staging root has space of its own. Where a disk had no room for that from the beginning, or it is used
+up, the next lines go to a ledger in a folder on another disk, below a name made from the log dir's path. Restore and
+purge look there too. Without that folder, nothing can be staged on a disk that is full to the last block.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Generator
+from contextlib import contextmanager
 
-from layout.ours import STAGED_RECORD, STAGED_RECORD_LIMIT
+from layout.ours import Ledger, LedgerEvent
+from layout.scheme import LEDGER_FILE
 from logstore.errors import LogStoreError
-from logstore.fs import Directory, Disk, make_directory, read_small_file, remove_file, replace_file
-from logstore.log_dir import LogDirView
+from logstore.fs import Directory, Disk, make_directory, remove_file
+from logstore.log_dir import LedgerFile, LogDirView, read_ledger
 
 logger = logging.getLogger(__name__)
 
+_OVER = frozenset({LedgerEvent.RESTORED, LedgerEvent.PURGED})
+
 
 class FallbackRecords:
-    """A folder for records, on another disk than the log dirs."""
+    """A folder for ledgers, on another disk than the log dirs."""
 
     def __init__(self, folder: str | None, disk: Disk | None = None) -> None:
-        """Use an existing folder; None: there is none, and :meth:`write` refuses."""
+        """Use an existing folder; None: there is none."""
         self.folder = folder
         self._disk = disk or Disk()
 
-    def write(self, log_dir: LogDirView, staged: str, record: bytes) -> bool:
-        """Write the record of a directory that will be renamed to ``staged``; False: there is no folder.
+    def path_of(self, log_dir: LogDirView) -> str:
+        """Give the path of the folder in it that is a log dir's; for messages."""
+        return f"{self.folder}/{_key(log_dir)}"
+
+    def read(self, log_dir: LogDirView) -> Ledger | None:
+        """Read the ledger of what found no room in a log dir's own; None: there is none.
 
         Raises:
-            OSError: it cannot be written.
+            UnreadableFileError, FailedReadError: as :func:`logstore.log_dir.read_ledger`.
         """
-        if self.folder is None:
-            return False
-        with (
-            Directory.open(self.folder) as top,
-            make_directory(self._disk, top, _key(log_dir)) as folder,
-            make_directory(self._disk, folder, staged) as own,
-        ):
-            replace_file(self._disk, own, STAGED_RECORD, record)
-        return True
-
-    def read(self, log_dir: LogDirView, staged: str) -> bytes | None:
-        """Read the record of a staged directory; None: this folder has none.
-
-        Raises:
-            UnreadableFileError: the record is no plain file, or is too large.
-        """
-        if self.folder is None:
-            return None
-        return read_small_file(f"{self.folder}/{_key(log_dir)}/{staged}/{STAGED_RECORD}", STAGED_RECORD_LIMIT)
-
-    def remove(self, log_dir: LogDirView, staged: str) -> None:
-        """Remove the record of a directory that holds its own record now, or is gone. A missing record is no error.
-
-        A record that cannot be removed does no harm: the record inside a directory is read first.
-        """
-        if self.folder is None:
-            return
         try:
-            with Directory.open(self.folder) as top, top.child(_key(log_dir)) as folder:
-                with folder.child(staged) as own:
-                    remove_file(self._disk, own, STAGED_RECORD)
-                self._disk.rmdir(folder.descriptor, staged)
-        except FileNotFoundError:
+            with self._opened(log_dir) as own:
+                return None if own is None else read_ledger(own)
+        except OSError as error:
+            logger.warning("the folder for spare records, %s, cannot be used: %s", self.folder, error)
+            return None
+
+    @contextmanager
+    def ledger(self, log_dir: LogDirView, *, make: bool = False) -> Generator[LedgerFile | None, None, None]:
+        """Open that ledger to be changed; None: there is no folder, or nothing in it and ``make`` was not asked for.
+
+        What means nothing any more is removed at the end.
+
+        Raises:
+            OSError, LogStoreError: it cannot be used.
+        """
+        with self._opened(log_dir, make=make) as own:
+            if own is None or not (make or own.holds(LEDGER_FILE)):
+                yield None
+                return
+            with LedgerFile.open(self._disk, own) as opened:
+                yield opened
+                is_over = all(entry.event in _OVER for entry in opened.ledger.entries.values())
+            if is_over and not opened.ledger.damaged:
+                remove_file(self._disk, own, LEDGER_FILE)
+
+    @contextmanager
+    def _opened(self, log_dir: LogDirView, *, make: bool = False) -> Generator[Directory | None, None, None]:
+        if self.folder is None:
+            yield None
             return
-        except (OSError, LogStoreError) as error:
-            logger.warning("the record of %s/%s in %s cannot be removed: %s", log_dir.path, staged, self.folder, error)
+        with Directory.open(self.folder) as top:
+            try:
+                own = make_directory(self._disk, top, _key(log_dir)) if make else top.child(_key(log_dir))
+            except FileNotFoundError:
+                yield None
+                return
+            except LogStoreError as error:
+                logger.warning("the folder for spare records, %s, cannot be used: %s", self.folder, error)
+                yield None
+                return
+            with own:
+                yield own
 
 
 def _key(log_dir: LogDirView) -> str:

@@ -2,14 +2,14 @@
 
 Three places are searched: the staging directory of a log dir that is ours, the sibling of a real broker's log dir, and
 the ``-stray`` directories in the log dir itself. A stray with a record was staged in place; without one, a broker left
-it. Nothing is changed.
+it. One ledger says it of all directories of a place, so none of them is opened. Nothing is changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
+from typing import Final
 
 from layout.directory_name import (
     MAX_DIRECTORY_NAME,
@@ -24,13 +24,14 @@ from layout.topic import TopicPartition
 from logstore.errors import DamagedRecordError, FailedReadError, LogStoreError
 from logstore.fs import Directory
 from logstore.log_dir import LogDir, LogDirView
-from logstore.parallel import AdaptiveThreadPool, map_chunks
+from logstore.parallel import paused_gc
 from logstore.staging.fallback_records import FallbackRecords
 from logstore.staging.placement import Placement, name_below_log_dir, staging_roots
-from logstore.staging.records import RecordReader, readable_topic_id_in
+from logstore.staging.records import topic_id_in
+from logstore.staging.root_ledger import RootLedger
 
-_BATCH, _PIECE, _FEWEST_WAITS = 1024, 64, 8
-"""Directories in a batch, directories in a piece of it, and waits for the disk in a piece from which threads pay."""
+BROKERS_STRAY: Final = "a broker left it; nothing says when it may go"
+"""The problem of a stray without a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class Staged:
         partition: from the record, else from the name; None: no record, and the name says nothing or may be cut.
         inode: of the directory, so that a swap is noticed.
         unread: whether the system refused to read a file of it, so that what it is may not be known.
+        may_be_partly_purged: a purge may have begun to empty it, so that it can only be purged.
+        in_doubt: a line of the ledger is damaged that may have said that a purge has begun.
     """
 
     log_dir: str
@@ -60,6 +63,8 @@ class Staged:
     partition: TopicPartition | None
     inode: int
     unread: bool = False
+    may_be_partly_purged: bool = False
+    in_doubt: bool = False
 
     @property
     def due_ms(self) -> int | None:
@@ -90,61 +95,89 @@ def find_staged(log_dir: LogDirView, fallback: FallbackRecords | None = None) ->
     Raises:
         OSError: from the system.
     """
-    return sorted(_find_all(log_dir, fallback or FallbackRecords(None)), key=lambda staged: staged.location)
+    with paused_gc():
+        return sorted(_find_all(log_dir, fallback or FallbackRecords(None)), key=lambda staged: staged.location)
 
 
 def _find_all(log_dir: LogDirView, fallback: FallbackRecords) -> list[Staged]:
-    reader = RecordReader(log_dir, fallback)
+    found: list[Staged] = []
     with closing(staging_roots(log_dir)) as roots:
-        return [each for placement, root in roots for each in _find_in(log_dir, placement, root, reader)]
+        for placement, root in roots:
+            names = staged_names(root, placement)
+            # Read after the names: the line of a directory is there before the directory is.
+            ledger = RootLedger(log_dir, root, fallback)
+            found += [
+                read_staged(log_dir, placement, root, ledger, each)
+                for each in names
+                if ledger.is_whole(each[0].text) or root.holds(each[0].text)
+            ]
+    return found
 
 
-def _find_in(log_dir: LogDirView, placement: Placement, root: Directory, reader: RecordReader) -> Iterator[Staged]:
-    def read_piece(piece: Sequence[str]) -> list[Staged]:
-        found = []
-        for text in piece:
-            name = parse(text) if placement is Placement.IN_PLACE else parse_staged(text)
-            if name.kind in (DirectoryKind.STAGED, DirectoryKind.STRAY):
-                with suppress(FileNotFoundError):
-                    found.append(read_staged(log_dir, placement, root, name, reader))
-        return found
-
-    # Directories that share a file of records follow one another in this order, so that it is read once.
-    names = root.directories()
-    with AdaptiveThreadPool(read_piece) as pace:
-        for start in range(0, len(names), _BATCH):
-            yield from map_chunks(pace, names[start : start + _BATCH], _PIECE, _FEWEST_WAITS)
+def staged_names(root: Directory, placement: Placement) -> list[tuple[DirectoryName, int]]:
+    """List the names in a staging root that staged directories have, each with its inode, in the order of inodes."""
+    read = parse if placement is Placement.IN_PLACE else parse_staged
+    names = ((read(name), inode) for name, inode in root.directory_inodes())
+    return [each for each in names if each[0].kind in (DirectoryKind.STAGED, DirectoryKind.STRAY)]
 
 
 def read_staged(
-    log_dir: LogDirView, placement: Placement, root: Directory, name: DirectoryName, reader: RecordReader
+    log_dir: LogDirView, placement: Placement, root: Directory, ledger: RootLedger, entry: tuple[DirectoryName, int]
 ) -> Staged:
-    """Read one staged directory.
+    """Describe one staged directory by the ledger; it is opened only where that has no record of it.
 
-    Raises:
-        OSError: the directory is gone, or cannot be opened.
+    Args:
+        log_dir: that it comes from.
+        placement: of the staging root.
+        root: the staging root.
+        ledger: what is said of its directories.
+        entry: name and inode.
     """
+    name, inode = entry
     record, topic_id, problem, unread = None, None, None, False
-    partition = _partition_of(name)
+    partition, said = _partition_of(name), ledger.entry_of(name.text)
     try:
-        with root.child(name.text) as directory:
-            inode = directory.key[1]
-            try:
-                topic_id = readable_topic_id_in(directory)
-            except FailedReadError:
-                unread = True
-            try:
-                record = reader.read(directory, name, root)
-            except DamagedRecordError as error:
-                problem, unread = str(error), unread or isinstance(error.__cause__, FailedReadError)
-    except LogStoreError as error:
-        inode, problem = 0, str(error)
+        record = ledger.record_of(name)
+    except DamagedRecordError as error:
+        problem, unread = str(error), isinstance(error.__cause__, FailedReadError)
     if record is not None:
         topic_id, partition = record.topic_id, TopicPartition(record.topic, record.partition)
-    elif problem is None:
-        problem = "a broker left it; nothing says when it may go"
-    location = name_below_log_dir(log_dir, placement, name.text)
-    return Staged(log_dir.path, placement, name.text, location, record, problem, topic_id, partition, inode, unread)
+    else:
+        problem = problem or BROKERS_STRAY
+        try:
+            with root.child(name.text) as directory:
+                topic_id = topic_id_in(directory)
+        except FileNotFoundError:
+            pass
+        except FailedReadError:
+            unread = True
+        except (OSError, LogStoreError) as error:
+            inode, problem = 0, str(error)
+    return Staged(
+        log_dir=log_dir.path,
+        placement=placement,
+        name=name.text,
+        location=name_below_log_dir(log_dir, placement, name.text),
+        record=record,
+        problem=problem,
+        topic_id=topic_id,
+        partition=partition,
+        inode=inode,
+        unread=unread,
+        may_be_partly_purged=said is not None and said.may_be_partly_purged,
+        in_doubt=said is not None and said.in_doubt,
+    )
+
+
+def damaged_lines(log_dir: LogDirView, fallback: FallbackRecords | None = None) -> list[str]:
+    """Say which lines of a log dir's ledgers cannot be read any more, a sentence for each.
+
+    Raises:
+        OSError: from the system.
+    """
+    with closing(staging_roots(log_dir)) as roots:
+        found = [RootLedger(log_dir, root, fallback or FallbackRecords(None)).damaged for _, root in roots]
+    return sorted({sentence for each in found for sentence in each})
 
 
 def _partition_of(name: DirectoryName) -> TopicPartition | None:

@@ -34,7 +34,7 @@ from logstore.parallel import paused_gc
 from logstore.rows import MetadataState
 from logstore.scan import scan_all
 from logstore.settings import Settings
-from logstore.staging import FallbackRecords, Placement, was_purged_beside
+from logstore.staging import FallbackRecords, Placement
 from logstore.store.index import Entry, Replica, ReplicaIndex
 from logstore.store.move import recover_moves
 from logstore.store.recovery import recover
@@ -323,7 +323,7 @@ def open_log_dirs(paths: Sequence[str], disk: Disk) -> tuple[list[LogDir], dict[
 
 
 def recover_all(log_dirs: Sequence[LogDir], fallback: FallbackRecords) -> None:
-    """Recover every log dir that was not closed or purged cleanly; a log dir whose disk fails meanwhile goes offline.
+    """Recover every log dir that was not closed cleanly; a log dir whose disk fails meanwhile goes offline.
 
     Changes of many steps are finished first, so that single replicas are recovered under their final names.
 
@@ -333,20 +333,12 @@ def recover_all(log_dirs: Sequence[LogDir], fallback: FallbackRecords) -> None:
     finish_intents(log_dirs, fallback)
     for log_dir in log_dirs:
         try:
-            if log_dir.was_unclean or _was_purged_beside(log_dir):
+            if log_dir.was_unclean:
                 recover(log_dir, fallback)
         except OfflineLogDirError:
             continue
     recover_moves(log_dirs)
     make_missing_namespace_dirs(log_dirs)
-
-
-def _was_purged_beside(log_dir: LogDir) -> bool:
-    """Whether a purge was cut short that made no mark in the log dir, because a broker ran on it."""
-    try:
-        return log_dir.offline is None and was_purged_beside(log_dir)
-    except OSError as error:
-        raise log_dir.failed("what is staged beside it cannot be looked at", error) from error
 
 
 def _refuse_same_directory(paths: Sequence[str]) -> None:

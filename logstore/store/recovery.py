@@ -1,16 +1,16 @@
 """Recover a log dir after a crash, before anybody uses it: every change ends wholly done or wholly undone.
 
-A log dir is recovered when its ``.logstore_unclean`` file says that it was not closed cleanly, or when the note of a
-purge beside a running broker lies in its staging root. What a crash may leave, and what becomes of it::
+A log dir is recovered when its ``.logstore_unclean`` file says that it was not closed cleanly. What a crash may leave,
+and what becomes of it::
 
     an intent of many steps                         is carried out to its end                          (journal)
-    a live replica with a record in it              stays live; offsets are restored, the record goes  (staging)
-    files of records in a staging root              each staged replica gets its record, the files go  (staging)
+    a line of the ledger, and the replica is live   it stays live; its offsets are restored            (staging)
+    torn lines of a ledger                          are made empty                                     (log_dir)
     a half-made move between two disks              is finished if its source is staged, else dropped  (move)
     orders-0.<32 hex>-delete, in a log dir of ours  a replica that was being created: goes             (create)
     <name>.logstore.tmp                             goes: a file that was being written
-    an empty staged directory without a record      goes: a purge was about to remove it               (purge)
-    checkpoint entries of staged replicas           go: the record holds them
+    an empty directory that a purge had emptied     goes                                               (purge)
+    checkpoint entries of staged replicas           go: the line holds them
 
 Nothing that holds data is removed, except a copy whose original is there, and nothing that this program did not write:
 a broker's own ``.tmp`` stays, because it may be all that is left of a checkpoint. A second recovery changes nothing.
@@ -24,29 +24,28 @@ from contextlib import closing
 
 from layout import partition_metadata
 from layout.directory_name import DirectoryKind, parse
-from layout.ours import STAGED_RECORD, StagedRecord
+from layout.ids import TopicId
+from layout.ours import LedgerEvent, StagedRecord
 from layout.topic import TopicPartition
-from logstore.errors import LogStoreError, UnreadableFileError
+from logstore.errors import ChangeRefusedError, LogStoreError
 from logstore.fs import TEMPORARY, Directory, remove_file, remove_tree
-from logstore.log_dir import LogDir
+from logstore.log_dir import NO_SPACE, LogDir
 from logstore.scan import Folder, list_log_dir
 from logstore.staging import (
     FallbackRecords,
     Placement,
-    drop_spent_note,
-    find_staged,
-    finish_restore,
-    finish_shared_records,
+    RootLedger,
     list_staged,
-    record_of_live,
+    note_event,
     restored_path,
+    staged_names,
     staging_roots,
+    topic_id_in,
 )
 from logstore.store.move import drop_record
 
 logger = logging.getLogger(__name__)
 
-_RECORD_DRAFT = STAGED_RECORD + TEMPORARY
 _METADATA_DRAFT = partition_metadata.FILE_NAME + TEMPORARY
 
 
@@ -67,7 +66,7 @@ def recover(log_dir: LogDir, fallback: FallbackRecords | None = None) -> list[st
             done += _keep_live(log_dir)
             if log_dir.is_ours:
                 done += _drop_drafts(log_dir)
-            done += _clear_staged(log_dir, fallback)
+            done += _settle_staged(log_dir, fallback)
             _forget_offsets_of_staged(log_dir, fallback)
         except BaseException:
             log_dir.leave_unclean = True
@@ -94,7 +93,7 @@ def _live_directories(log_dir: LogDir) -> Iterator[tuple[Folder, str]]:
 
 
 def _keep_live(log_dir: LogDir) -> Iterator[str]:
-    """Remove the record of every live replica that has one, and restore its offsets."""
+    """Finish what was being written into live replicas: a topic ID, the record of a move."""
     for place, name in _live_directories(log_dir):
         try:
             with log_dir.root.below(place.prefix.rstrip("/")) as parent, parent.child(name) as directory:
@@ -103,15 +102,6 @@ def _keep_live(log_dir: LogDir) -> Iterator[str]:
                     yield f"{place.prefix}{name}/{_METADATA_DRAFT} was never finished, and is removed"
                 if drop_record(log_dir, parent, name):
                     yield f"{place.prefix}{name} was moved here, and is live"
-                if not directory.holds(STAGED_RECORD):
-                    continue
-                record = record_of_live(log_dir, directory, f"{place.prefix}{name}")
-                offsets = {} if record is None else record.checkpoints
-                partition = TopicPartition("", 0)
-                if record is not None:
-                    partition = TopicPartition(record.topic, record.partition)
-                finish_restore(log_dir, parent, name, offsets, partition)
-                yield f"{place.prefix}{name} was about to be staged or restored, and is live"
         except LogStoreError as error:
             logger.warning("%s", error)  # a link or a mount point: this program never puts anything there
 
@@ -129,41 +119,73 @@ def _drop_drafts(log_dir: LogDir) -> Iterator[str]:
             yield f"{name} was about to be created, and is removed"
 
 
-def _clear_staged(log_dir: LogDir, fallback: FallbackRecords) -> Iterator[str]:
-    """Finish staging, and remove staged directories that are empty and have no record: a purge had emptied them."""
+def _settle_staged(log_dir: LogDir, fallback: FallbackRecords) -> Iterator[str]:
+    """Make the ledgers say what is so, and remove the directories that a purge had emptied."""
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
-            if placement is Placement.SIBLING:
+            if placement is not Placement.IN_PLACE:
                 yield from _drop_temporaries(log_dir, root)
-            yield from finish_shared_records(log_dir, placement, root)
-            yield from _drop_empty_in(log_dir, placement, root, fallback)
-            beside = (each for each in find_staged(log_dir, fallback) if each.placement is Placement.SIBLING)
-            if placement is Placement.SIBLING and drop_spent_note(log_dir.disk, root, beside):
-                yield f"{root.path}: the purge beside the broker, which was cut short, is at its end"
+            try:
+                log_dir.ledgers.find(root)  # which overwrites what a crash tore
+            except ChangeRefusedError as error:
+                log_dir.leave_unclean = True
+                logger.warning("what is staged in %s is left as it is: %s", root.path, error)
+                continue
+            ledger = RootLedger(log_dir, root, fallback)
+            yield from _keep_unstaged(log_dir, root, ledger, fallback)
+            yield from _drop_empty(log_dir, placement, root, ledger)
 
 
-def _drop_empty_in(log_dir: LogDir, placement: Placement, root: Directory, fallback: FallbackRecords) -> Iterator[str]:
-    """Remove the empty directories of one staging root; a broker never leaves a replica without any file."""
-    for name, is_directory in root.entries():
-        if placement is Placement.IN_PLACE and parse(name).kind is not DirectoryKind.STRAY:
+def _keep_unstaged(log_dir: LogDir, root: Directory, ledger: RootLedger, fallback: FallbackRecords) -> Iterator[str]:
+    """Give the offsets back to replicas that are live and of which a ledger says that they are staged.
+
+    A replica that was staged under another name meanwhile is no longer live; its first line is over as well.
+    """
+    there, said = set(root.directories()), list(ledger.staged())
+    staged = {(record.topic, record.partition, record.topic_id) for name, record in said if name in there}
+    live, over = list[str](), list[str]()
+    for name, record in said:
+        if name in there:
             continue
-        if is_directory:
-            yield from _drop_half_record(log_dir, root, name)
-        if is_directory and _is_empty(root, name) and not _has_fallback_record(log_dir, fallback, name):
-            log_dir.disk.rmdir(root.descriptor, name)
-            log_dir.disk.sync(root.descriptor)
-            yield f"{name} was purged, and its empty directory is removed"
+        if (record.topic, record.partition, record.topic_id) in staged:
+            over.append(name)
+        elif _is_live(log_dir, record):
+            log_dir.checkpoints.give_back(TopicPartition(record.topic, record.partition), record.checkpoints)
+            live.append(name)
+    if over:
+        note_event(log_dir, root, fallback, LedgerEvent.RESTORED, over, durable=True)
+    if live and log_dir.write_checkpoints():
+        try:
+            note_event(log_dir, root, fallback, LedgerEvent.RESTORED, live, durable=True)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            log_dir.leave_unclean = True  # there may be space for it next time
+            return
+        first = ledger.entry_of(live[0])
+        assert first is not None, "it is staged, as the ledger says"
+        assert first.record is not None, "as above"
+        others = f", and so are {len(live) - 1} others" if len(live) > 1 else ""
+        yield f"{first.record.path} was about to be staged or restored, and is live{others}"
 
 
-def _drop_half_record(log_dir: LogDir, root: Directory, name: str) -> Iterator[str]:
-    """Remove the record that a stray was being given; a half-written file would count as a change of its data."""
+def _is_live(log_dir: LogDir, record: StagedRecord) -> bool:
+    """Whether the replica of a record lies where it would be restored to, and not another one of its name."""
     try:
-        with root.child(name) as directory:
-            if directory.holds(_RECORD_DRAFT):
-                remove_file(log_dir.disk, directory, _RECORD_DRAFT)
-                yield f"{name}/{_RECORD_DRAFT} was never finished, and is removed"
-    except LogStoreError as error:
-        logger.warning("%s", error)  # a link or a mount point: this program never puts anything there
+        with log_dir.root.below(restored_path(log_dir, record)) as directory:
+            return (topic_id_in(directory) or TopicId.ZERO) == record.topic_id
+    except (FileNotFoundError, NotADirectoryError, LogStoreError):
+        return False
+
+
+def _drop_empty(log_dir: LogDir, placement: Placement, root: Directory, ledger: RootLedger) -> Iterator[str]:
+    """Remove the empty directories that a purge was about to remove."""
+    for name, _ in staged_names(root, placement):
+        entry = ledger.entry_of(name.text)
+        if entry is not None and entry.may_be_partly_purged and _is_empty(root, name.text):
+            log_dir.disk.rmdir(root.descriptor, name.text)
+            log_dir.disk.sync(root.descriptor)
+            yield f"{name.text} was purged, and its empty directory is removed"
 
 
 def _is_empty(root: Directory, name: str) -> bool:
@@ -172,14 +194,6 @@ def _is_empty(root: Directory, name: str) -> bool:
             return not list(directory.entries())
     except LogStoreError:
         return False
-
-
-def _has_fallback_record(log_dir: LogDir, fallback: FallbackRecords, name: str) -> bool:
-    """Whether an empty directory is a replica without files that was staged on a full disk."""
-    try:
-        return fallback.read(log_dir, name) is not None
-    except UnreadableFileError:
-        return True
 
 
 def _forget_offsets_of_staged(log_dir: LogDir, fallback: FallbackRecords) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from layout import checkpoint, meta_properties
 from layout.errors import InvalidNameError
 from layout.meta_properties import MetaProperties
-from layout.scheme import STAGING_DIR, Scheme, sibling_staging_root
+from layout.scheme import LEDGER_FILE, STAGING_DIR, Scheme, sibling_staging_root
 from logstore.fs import refusal
 from logstore.log_dir import ExpectedIdentity, IdentityFound, read_identity, read_offset_checkpoints
 from logstore.parallel import AdaptiveThreadPool
@@ -100,8 +100,9 @@ class WatchedLogDir:
         state_changes = self.check() if meta_properties.FILE_NAME in names else []
         if self.state.lost:
             return state_changes
+        self._scan_options.ledgers.clear()
         rows: dict[str, Row | None] = {}
-        for name in names:
+        for name in names | self._beside_ledgers(names):
             self._read_entry(name, rows)
         gone = [key for key, row in rows.items() if row is None and key in self.known]
         if gone and self._observe().lost:
@@ -138,6 +139,7 @@ class WatchedLogDir:
             defer: as for :meth:`look_again`.
         """
         self.wants_sweep = self.wants_listing = self.wants_checkpoints = False
+        self._scan_options.ledgers.clear()
         state = self._observe()
         if state.lost:
             yield self._set_state(state)
@@ -248,6 +250,16 @@ class WatchedLogDir:
         checkpoints = read_offset_checkpoints(self.path)
         yield from checkpoints.damaged
         yield from checkpoints.orphans(ReplicasWithDirectory(self.known))
+
+    def _beside_ledgers(self, names: set[str]) -> set[str]:
+        """Find the staged directories and strays beside each ledger that was written to, whose rows hold its words."""
+        prefixes = {name.removesuffix(LEDGER_FILE) for name in names if name.rpartition("/")[2] == LEDGER_FILE}
+        kinds = (Kind.STAGED, Kind.STRAY)
+        return {
+            key
+            for key, seen in (self.known.items() if prefixes else ())
+            if seen.kind in kinds and key[: key.rfind("/") + 1] in prefixes
+        }
 
     def _folder_of(self, name: str) -> Folder | None:
         """Find the folder of an entry of the log dir or of its staging directory; None: the entry lies deeper."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         steps_after_repair,
         undo_of_file,
         undo_of_staging,
+        undo_of_stray,
     )
     from reconciler.next_steps.situation import (
         NAMED_AT_ONCE,
@@ -58,6 +59,7 @@ else:
                 "steps_after_repair",
                 "undo_of_file",
                 "undo_of_staging",
+                "undo_of_stray",
             ),
             "situation": (
                 "FoundVerdict",
@@ -105,4 +107,5 @@ __all__ = [
     "steps_after_repair",
     "undo_of_file",
     "undo_of_staging",
+    "undo_of_stray",
 ]

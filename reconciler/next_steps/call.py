@@ -137,6 +137,7 @@ class Call:
         locations: Iterable[str] = (),
         was: str | None = None,
         other_log_dirs: Iterable[str] = (),
+        as_stray: bool = False,
         dry_run: bool = False,
     ) -> Command:
         """Bring staged replicas back; without a choice, all that have a record.
@@ -153,7 +154,8 @@ class Call:
         paths = (*self._paths, *map(_as_argument, other_log_dirs))
         files = (source for source in self.metadata if not source.startswith(_LIVE))
         asked = tuple(word for source in files for word in ("--metadata", source))
-        named = (*(("--as", was) if was is not None else ()), *(("--dry-run",) if dry_run else ()))
+        flags = (*(("--as-stray",) if as_stray else ()), *(("--dry-run",) if dry_run else ()))
+        named = (*(("--as", was) if was is not None else ()), *flags)
         return Command("restore", (*paths, *(options or ("--all",)), *asked, *named, *self._fallback))
 
     def purge(self, *, locations: Iterable[str] = (), before_due: bool = False, dry_run: bool = False) -> Command:

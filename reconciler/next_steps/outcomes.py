@@ -89,8 +89,13 @@ def undo_of_staging(call: Call, topic: str, partition: int, topic_id: str) -> Co
     return replace(call, metadata=()).restore(topic=topic, partition=partition, topic_id=topic_id)
 
 
+def undo_of_stray(log_dir: str, name: str) -> Command:
+    """Return the command that leaves a stray what it was, without a due time."""
+    return Call((log_dir,)).restore(locations=[name], as_stray=True)
+
+
 def undo_of_file(path: str) -> ToolCommand:
-    """Return the command that takes back a file which a change added: a stray's record, or a topic ID."""
+    """Return the command that takes back a file which a change added: a topic ID."""
     return ToolCommand("rm", (path,))
 
 

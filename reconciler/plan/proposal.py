@@ -30,14 +30,21 @@ from layout import partition_metadata
 from layout.directory_name import MAX_DIRECTORY_NAME
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from layout.ours import STAGED_RECORD
 from layout.scheme import partition_path
 from layout.topic import TopicPartition
 from logstore import check_fields
 from logstore.rows import Kind
 from reconciler.desired import BrokerKey, DesiredState
 from reconciler.errors import UsageError
-from reconciler.next_steps import WITHOUT_ID, Call, Command, step_of_finding, undo_of_file, undo_of_staging
+from reconciler.next_steps import (
+    WITHOUT_ID,
+    Call,
+    Command,
+    step_of_finding,
+    undo_of_file,
+    undo_of_staging,
+    undo_of_stray,
+)
 from reconciler.plan.evidence import PlanView, ScannedLogDir
 from reconciler.plan.file import sealed
 from reconciler.plan.gate_inputs import (
@@ -284,7 +291,7 @@ class PlanDraft:
         else:
             twin = "" if certain else f"; without a topic ID, and {self._twin(row)}"
             judged = replace(judged, evidence=f"{judged.evidence}{twin}")
-            undo = undo_of_file("/".join((row["log_dir"], row["name"], STAGED_RECORD)))
+            undo = undo_of_stray(row["log_dir"], row["name"])
             self._add(ActionKind.STAGE_STRAY, judged, row, due_ms=self.due_ms, undo=undo.text)
 
     def _twin(self, row: Row) -> str | None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from layout.ours import run_journal
+from layout.ours import LedgerEvent, parse_ledger, run_journal
+from layout.scheme import LEDGER_FILE
 from tests.broker.cure_bench import STALE, SickBroker, allocated, contents
 from tools.real_broker.client import until
 from tools.real_broker.cluster import Cluster
@@ -17,6 +18,9 @@ pytestmark = pytest.mark.broker
 
 ROOM_FOR_JOURNALS = 32_768
 """Bytes that a cure itself leaves on two disks: journals, and staging roots that are empty."""
+
+ROOM_FOR_LEDGERS = 2 * (1 << 17)
+"""Bytes that the ledgers of two disks take: each keeps 64 KiB behind its last line, so that a full disk can stage."""
 
 STALE_ALONE = ("--verdict", "STALE_ID", "--verdict", "NOT_ASSIGNED", "--verdict", "UNKNOWN_TOPIC")
 """Leaves out the topic IDs that a plan for 2.8 writes as well."""
@@ -150,9 +154,15 @@ def test_a_purge_takes_only_what_is_due_and_gives_the_space_back(sick: SickBroke
     held = [contents(root) for root in sick.staging_roots]
     assert all(held)
     said = sick.run("purge", *sick.disks).output
-    assert [contents(root) for root in sick.staging_roots] == [{} for _ in sick.disks], said
+    left = [contents(root) for root in sick.staging_roots]
+    assert [list(each) for each in left] == [[LEDGER_FILE]] * len(sick.disks), said
+    entries = [parse_ledger(each[LEDGER_FILE]).entries.values() for each in left]
+    assert sum(map(len, entries)) == len(STALE)
+    assert {each.event for found in entries for each in found} == {LedgerEvent.PURGED}
     assert sick.staged() == {}
-    assert allocated(*sick.disks, *sick.staging_roots) <= before - stale + ROOM_FOR_JOURNALS
+    ledgers = allocated(*(root / LEDGER_FILE for root in sick.staging_roots))
+    assert ledgers <= ROOM_FOR_LEDGERS
+    assert allocated(*sick.disks, *sick.staging_roots) - ledgers <= before - stale + ROOM_FOR_JOURNALS
     sick.start()
     sick.until_in_sync()
     assert sick.served() == sick.records

@@ -51,7 +51,7 @@ def stage_stale(broker: Broker, template: Path) -> None:
 
 
 def staged_names(broker: Broker) -> list[str]:
-    return [path.name for disk in broker.log_dirs for path in Path(f"{disk}.deleting").iterdir()]
+    return [path.name for disk in broker.log_dirs for path in Path(f"{disk}.deleting").iterdir() if path.is_dir()]
 
 
 def identities(broker: Broker) -> dict[str, tuple[int, ...]]:

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from logstore.log_dir import ledger
+from tests.crash.engine_histories import SPACE
 from tests.crash.histories import Driver, History, Tried, crash_after_failures, crash_everywhere, fail_everywhere
 
 _MEMORY = "/dev/shm"
@@ -33,6 +35,13 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
+
+
+@pytest.fixture(autouse=True)
+def small_ledgers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep so little space that it is used up and added to, and that an image of a disk is small."""
+    monkeypatch.setattr(ledger, "RESERVED_BYTES", SPACE)
+    monkeypatch.setattr(ledger, "PURGE_BYTES", SPACE // 4)
 
 
 @pytest.fixture

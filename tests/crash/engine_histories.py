@@ -19,11 +19,11 @@ from itertools import count
 from unittest.mock import patch
 
 from layout import checkpoint, meta_properties, partition_metadata
-from layout.directory_name import DirectoryKind, parse, parse_staged
+from layout.directory_name import DirectoryKind, parse
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
-from layout.ours import move_record, staged_record
-from layout.scheme import INTENT_FILE, MARKER_FILE, PURGE_NOTE_FILE, STAGING_DIR, UNCLEAN_FILE, Scheme, partition_path
+from layout.ours import StagedRecord, encode_header, encode_mark, encode_staged, move_record
+from layout.scheme import INTENT_FILE, LEDGER_FILE, MARKER_FILE, STAGING_DIR, UNCLEAN_FILE, Scheme, partition_path
 from layout.topic import TopicPartition
 from logstore import DELETE_DELAY, STALE_DELAY, ChangeFailedError, LogStoreError, OfflineLogDirError, Settings
 from logstore.clock import ManualClock
@@ -33,9 +33,19 @@ from logstore.store import LogStore, StoreOptions, recover_all
 from logstore.store.open import open_log_dirs
 from tests.crash.failing_disk import DiskAround
 from tests.crash.histories import Done, History
-from tests.crash.images import Tree, What, difference, digest, read_tree, write_tree
-from tests.crash.recording_disk import RecordingDisk
-from tests.crash.replicas import assert_each_lies_once, assert_restorable, below, records, replicas
+from tests.crash.images import Tree, difference, digest, read_tree, write_tree
+from tests.crash.replicas import (
+    assert_each_is_told,
+    assert_each_lies_once,
+    assert_restorable,
+    below,
+    free_name,
+    is_staged,
+    records,
+    replicas,
+    staging_home,
+    unfounded,
+)
 
 DISKS = ("one", "two")
 ONE, TWO = "one/data", "two/data"
@@ -46,6 +56,10 @@ ORDERS_ID, CLICKS_ID = TopicId.parse("UXyU9i5ARn6W00ON2taeWA"), TopicId.parse("A
 SETTINGS = Settings({"": {STALE_DELAY: HOUR_MS, DELETE_DELAY: HOUR_MS}})
 RECOVERY, HIGH_WATERMARK = checkpoint.RECOVERY_POINT_CHECKPOINT, checkpoint.HIGH_WATERMARK_CHECKPOINT
 SEGMENT = "00000000000000000000.log"
+STRAY = "STRAY"
+"""The verdict on what a broker set aside, of which it keeps no offsets."""
+SPACE = 700
+"""Bytes that a ledger keeps behind its last line, here: so few are used up and added to, and images are small."""
 NO_MARK = f"no room for {UNCLEAN_FILE}"
 """Among what was done: the engine went on without the mark, because the disk was full."""
 
@@ -94,6 +108,8 @@ class Broker:
     tree: Tree = field(default_factory=dict)
     offsets: dict[str, dict[str, dict[tuple[str, int], int]]] = field(default_factory=dict)
     """Log dir → checkpoint → entries."""
+    lines: dict[str, list[bytes]] = field(default_factory=dict)
+    """Staging root → the lines of its ledger."""
 
     def __post_init__(self) -> None:
         for disk, log_dir, own_id in zip(DISKS, (ONE, TWO), (ONE_ID, TWO_ID), strict=True):
@@ -130,16 +146,19 @@ class Broker:
         name = f"{topic_id}_{at.partition}"
         root = f"{log_dir}/{STAGING_DIR}" if self.kind.scheme is not None else f"{log_dir}.{STAGING_DIR}"
         if self.kind.in_place:
-            root, name = log_dir, f"{at.local_topic}-{at.partition}.{at.partition:032x}-stray"
+            root, name = log_dir, stray_name(at)
         home = partition_path(self.kind.paths_by, at, topic_id)
         kept = {RECOVERY: 5 + at.partition, HIGH_WATERMARK: 50 + at.partition}
         staged_ms = due_ms - HOUR_MS
-        record = staged_record.StagedRecord(
-            at.topic, at.partition, topic_id, home, "STALE_ID", "it was", staged_ms, due_ms, kept
-        )
+        record = StagedRecord(at.topic, at.partition, topic_id, home, "STALE_ID", "it was", staged_ms, due_ms, kept)
         self.tree[root] = None
         self._files(f"{root}/{name}", at, topic_id, data)
-        self.tree[f"{root}/{name}/{staged_record.STAGED_RECORD}"] = staged_record.encode_record(record)
+        self.lines.setdefault(root, [encode_header()]).append(encode_staged(name, record))
+        return self
+
+    def stray(self, at: TopicPartition, log_dir: str = ONE) -> Broker:
+        """A replica that the broker itself set aside, of which no line speaks."""
+        self._files(f"{log_dir}/{stray_name(at)}", at, ORDERS_ID, b"x")
         return self
 
     def done(self) -> Tree:
@@ -148,6 +167,9 @@ class Broker:
         for log_dir, files in self.offsets.items():
             for file, entries in files.items():
                 tree[f"{log_dir}/{file}"] = checkpoint.encode_offsets(entries)
+        for root, lines in self.lines.items():
+            written = b"".join(lines)
+            tree[f"{root}/{LEDGER_FILE}"] = written + encode_mark(len(written)) + bytes(SPACE)
         return tree
 
     def _files(self, path: str, at: TopicPartition, topic_id: TopicId | None, data: bytes) -> None:
@@ -171,6 +193,11 @@ def parents(path: str) -> list[str]:
     """All directories above a path, the topmost first."""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def stray_name(at: TopicPartition) -> str:
+    """A name that a broker gives to a replica that it sets aside."""
+    return f"{at.local_topic}-{at.partition}.{at.partition:032x}-stray"
 
 
 def orders(number: int) -> TopicPartition:
@@ -201,8 +228,8 @@ def using(root: str, disk: Disk, *, fallback: str | None = None) -> Iterator[Log
 
 
 def wanted(outcome: StagingOutcome, store: LogStore) -> StagingOutcome:
-    """What is refused here is so for one of two reasons: its disk is offline, or the staging root is full."""
-    if any("has no room for one more name" in refused.reason for refused in outcome.refused):
+    """What is refused here is so for one of two reasons: its disk is offline, or has no room for its name or line."""
+    if any("has no room for one more " in refused.reason for refused in outcome.refused):
         assert outcome.staged, "where there is none for the first, that is an error"
         raise ChangeFailedError(outcome.refused[0].reason)
     if outcome.refused:
@@ -236,7 +263,8 @@ def restore_by_path(
     record = here[0].record
     assert record is not None
     at = TopicPartition(record.topic, record.partition)
-    assert offsets_of(tree, log_dir, at) == expected_offsets(at), f"{path} came back without its offsets"
+    expected = {} if record.verdict == STRAY else expected_offsets(at)
+    assert offsets_of(tree, log_dir, at) == expected, f"{path} came back without its offsets"
 
 
 def base(path: str) -> str:
@@ -280,7 +308,7 @@ def assert_offsets(root: str, tree: Tree, new: Sequence[TopicPartition] = ()) ->
 
 
 def litter(tree: Tree) -> list[str]:
-    """What nobody will ask for again, by path: marks, drafts, half-made moves, intents, records in live replicas."""
+    """What nobody will ask for again, by path: marks, drafts, half-made moves, intents."""
     ours = {path.rpartition("/")[0] for path, what in tree.items() if _is_ours(path, what)}
     found = []
     for path in tree:
@@ -291,7 +319,6 @@ def litter(tree: Tree) -> list[str]:
             or name.endswith(TEMPORARY)
             or (kind is DirectoryKind.FUTURE)
             or (kind is DirectoryKind.DELETE and folder in ours)
-            or (name == staged_record.STAGED_RECORD and not _is_staged(folder))
         ):
             found.append(path)
     return found
@@ -299,10 +326,6 @@ def litter(tree: Tree) -> list[str]:
 
 def _is_ours(path: str, what: object) -> bool:
     return base(path) == meta_properties.FILE_NAME and isinstance(what, bytes) and b"logstore.scheme" in what
-
-
-def _is_staged(path: str) -> bool:
-    return parse_staged(base(path)).kind is DirectoryKind.STAGED or parse(base(path)).kind is DirectoryKind.STRAY
 
 
 def assert_sound(
@@ -330,17 +353,18 @@ def assert_sound(
     after = without(found, [*drafts_of_brokers(found), *([] if fallback is None else [fallback])])
     copied = tuple(taken(after))
     for path in copied:
-        assert without_record(below(after, path)) == below(before, home_of(after, path)), f"{path} is not what it was"
+        assert below(after, path) == below(before, home_of(after, path)), f"{path} is not what it was"
     assert_each_lies_once(without(before, due), without(after, (*copied, *due)))
+    assert_each_is_told(before, found)
     assert not litter(after), f"left over: {', '.join(litter(after))}"
+    missing = [path for path in unfounded(found) if path not in due]
+    assert not missing, f"said to be staged, and not there: {', '.join(missing)}"
     assert_offsets(root, after, new)
 
     def restore(below: str, path: str) -> None:
         restore_by_path(below, path, fallback, prepare)
 
-    in_fallback = [path for path in records(found) if fallback is not None and path.startswith(f"{fallback}/")]
-    skip = [*copied, *due, *in_fallback]
-    assert_restorable(root, f"{root}.copy", restore, originals(before), skip=skip, home_now=home_by_scheme)
+    assert_restorable(root, f"{root}.copy", restore, originals(before), skip=copied, home_now=home_by_scheme)
     return after
 
 
@@ -360,13 +384,11 @@ def _is_draft_of_broker(kind: Kind, path: str) -> bool:
     return kind.scheme is None and any(parse(part).kind is DirectoryKind.DELETE for part in path.split("/"))
 
 
-def without_record(files: Tree) -> Tree:
-    return {path: what for path, what in files.items() if path != staged_record.STAGED_RECORD}
-
-
 def log_dir_of(path: str) -> str:
     """The log dir that a staged directory belongs to."""
-    return path.rpartition("/")[0].removesuffix(f"/{STAGING_DIR}").removesuffix(f".{STAGING_DIR}")
+    found = staging_home(path)
+    assert found is not None, f"{path} is no staged directory"
+    return found
 
 
 def home_of(tree: Tree, path: str) -> str:
@@ -374,7 +396,7 @@ def home_of(tree: Tree, path: str) -> str:
     return f"{log_dir_of(path)}/{records(tree)[path].path}"
 
 
-def home_by_scheme(tree: Tree, home: str, record: staged_record.StagedRecord) -> str:
+def home_by_scheme(tree: Tree, home: str, record: StagedRecord) -> str:
     """Where a replica belongs, by what its log dir says of itself."""
     log_dir = next(each for each in (ONE, TWO) if home.startswith(f"{each}/"))
     data = tree[f"{log_dir}/{meta_properties.FILE_NAME}"]
@@ -389,11 +411,11 @@ def home_by_scheme(tree: Tree, home: str, record: staged_record.StagedRecord) ->
 
 def originals(before: Tree) -> Tree:
     """The tree as if everything that was staged from the first were live."""
-    tree = dict(before)
-    for path, record in records(before).items():
-        if _is_staged(path):
-            for name, what in without_record(below(before, path)).items():
-                tree[f"{log_dir_of(path)}/{record.path}/{name}"] = what
+    tree, known = dict(before), records(before)
+    for path in before:
+        if is_staged(path):
+            home = known[path].path if path in known else base(path).partition(".")[0]
+            tree |= {f"{log_dir_of(path)}/{home}/{name}": what for name, what in below(before, path).items()}
     return tree
 
 
@@ -460,36 +482,42 @@ def history(
         disks=DISKS,
         errors=ERRORS,
         leftover=partial(_is_draft_of_broker, broker.kind),
-        ignored=_comes_and_goes,
-        alike=_alike,
+        counted=counted,
         many_ends=many_ends,
     )
 
 
-def _comes_and_goes(path: str) -> bool:
-    """Whether a path is a mark, or a directory that is made at need."""
-    return (
-        base(path) in (UNCLEAN_FILE, PURGE_NOTE_FILE, STAGING_DIR)
-        or path.endswith(f".{STAGING_DIR}")
-        or len(base(path)) == 2
-    )
+def counted(tree: Tree) -> Tree:
+    """What counts of a tree when it is held against another one.
 
-
-def _alike(path: str, what: What) -> What:
-    """Offset checkpoints are sets of entries; and a record may name a disk by its path, which differs in each run."""
-    if isinstance(what, bytes) and base(path) in checkpoint.OFFSET_CHECKPOINTS:
-        return b"\n".join(sorted(what.split(b"\n")))
-    if isinstance(what, bytes) and base(path) == staged_record.STAGED_RECORD:
-        return re.sub(rb"moved to [^\"]*", b"moved", what)
-    return what
+    A mark and a directory that is made at need do not; offset checkpoints are sets of entries; and of a ledger the
+    records count of what is staged, under the name that it has where no line speaks of that. A record may name a disk
+    by its path, which differs in each run.
+    """
+    found: Tree = {}
+    for real, what in tree.items():
+        path = "/".join(map(free_name, real.split("/")))
+        assert path not in found, f"{real} is there twice"
+        if base(path) in (UNCLEAN_FILE, LEDGER_FILE, STAGING_DIR) or len(base(path)) == 2:
+            continue
+        if isinstance(what, bytes) and base(path) in checkpoint.OFFSET_CHECKPOINTS:
+            found[path] = b"\n".join(sorted(what.split(b"\n")))
+        elif not path.endswith(f".{STAGING_DIR}"):
+            found[path] = what
+    for path, record in records(tree).items():
+        evidence = re.sub('moved to [^"]*', "moved", record.evidence)
+        found[f"{path.rpartition('/')[0]}/{free_name(base(path))}/its record"] = repr(
+            replace(record, evidence=evidence)
+        ).encode()
+    return found
 
 
 def _assert_only_litter(root: str, tree: Tree, before: Tree) -> None:
     """On a disk too full for the mark, nobody looks for what a crash left. But all of it is litter, and nothing lost.
 
-    It may be a record in a live replica, a file of records that was about to be linked into several, the draft of a
-    new replica or of a checkpoint, and checkpoint entries of what is staged. Whoever marks the log dirs, which the next
-    one to change them does, has all of it sorted out at the open after that; ``check`` goes on to make sure of it.
+    It may be the draft of a new replica, of a checkpoint or of a ledger, checkpoint entries of what is staged, and
+    lines that mean nothing. Whoever marks the log dirs, which the next one to change them does, has all of it sorted
+    out at the open after that; ``check`` goes on to make sure of it.
     """
     with opened(root) as store:
         assert not store.offline, store.offline
@@ -497,12 +525,10 @@ def _assert_only_litter(root: str, tree: Tree, before: Tree) -> None:
     drafts = [path for path in tree if parse(base(path)).kind is DirectoryKind.DELETE]
     rest = without(tree, drafts)
     assert_each_lies_once(before, without(rest, litter(rest)))
-    names = (staged_record.STAGED_RECORD, partition_metadata.FILE_NAME, PURGE_NOTE_FILE)
-    files = (*names, *checkpoint.OFFSET_CHECKPOINTS)
+    files = (LEDGER_FILE, partition_metadata.FILE_NAME, *checkpoint.OFFSET_CHECKPOINTS)
     for path in litter(rest):
-        of_live = base(path) == staged_record.STAGED_RECORD and not _is_staged(path.rpartition("/")[0])
-        of_replacement = base(path) in {f"{file}{TEMPORARY}" for file in files}
-        assert of_replacement or of_live, f"{path} is no litter of a kind that may be left"
+        is_draft = base(path) in {f"{file}{TEMPORARY}" for file in files}
+        assert is_draft, f"{path} is no litter of a kind that may be left"
 
 
 class MarkNotingDisk(DiskAround):
@@ -540,9 +566,6 @@ def wholly_or_not_at_all(scenario: History) -> History:
     """The same history, with a check that what lies there is what was there before, or what is there after it."""
     ends: list[Tree] = []
 
-    def counted(root: str) -> Tree:
-        return {path: _alike(path, what) for path, what in read_tree(root).items() if not _comes_and_goes(path)}
-
     def check(root: str, done: tuple[str, ...]) -> None:
         if not ends:
             for acts in (False, True):
@@ -551,9 +574,9 @@ def wholly_or_not_at_all(scenario: History) -> History:
                 scenario.build(clean)
                 if acts:
                     scenario.act(clean, Disk(), lambda text: None)
-                ends.append(counted(clean))
+                ends.append(counted(read_tree(clean)))
                 shutil.rmtree(clean)
-        found = counted(root)
+        found = counted(read_tree(root))
         right = [ends[1]] if done else ends
         wrong = [] if found in right else min((difference(end, found) for end in right), key=len)
         assert found in right, "\n".join(["it is neither what was before nor what should be after:", *wrong])
@@ -571,20 +594,6 @@ def noting(scenario: History) -> History:
     return replace(scenario, act=act)
 
 
-class NoBarrier(RecordingDisk):
-    """A system that has no call to sync a file system: each file is synced by itself."""
-
-    def sync_file_system(self, descriptor: int) -> bool:
-        return False
-
-
-class NoBarrierDisk(Disk):
-    """The same, for failures."""
-
-    def sync_file_system(self, descriptor: int) -> bool:
-        return False
-
-
 def is_live(tree: Tree, path: str) -> bool:
     """Whether a replica lies there."""
     return path in replicas(tree)
@@ -592,9 +601,6 @@ def is_live(tree: Tree, path: str) -> bool:
 
 def staged_of(tree: Tree, at: TopicPartition) -> list[str]:
     """Where a partition lies staged."""
-    found = records(tree)
     return [
-        path
-        for path, record in found.items()
-        if _is_staged(path) and (record.topic, record.partition) == (at.topic, at.partition)
+        path for path, record in records(tree).items() if (record.topic, record.partition) == (at.topic, at.partition)
     ]

@@ -24,6 +24,45 @@ class DiskAround(Disk):
                 setattr(self, name, getattr(inner, name))
 
 
+class FullBelow(DiskAround):
+    """Not one byte more fits below a directory, and no directory either.
+
+    What a file has already can be written over, unless the file system writes everything to a new place.
+    """
+
+    def __init__(self, inner: Disk, path: str, *, names: bool, in_place: bool = True) -> None:
+        """Say what is full.
+
+        Args:
+            inner: does what still fits.
+            path: of the directory.
+            names: whether new files still get a name.
+            in_place: whether a file can be written over.
+        """
+        super().__init__(inner)
+        self._path, self._names, self._in_place = path, names, in_place
+
+    def _check(self, descriptor: int) -> None:
+        if f"{os.readlink(f'/proc/self/fd/{descriptor}')}/".startswith(f"{self._path}/"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def create(self, parent: int, name: str) -> int:
+        if not self._names:
+            self._check(parent)
+        return self.inner.create(parent, name)
+
+    def write(self, descriptor: int, data: bytes) -> None:
+        end = os.lseek(descriptor, 0, os.SEEK_CUR) + len(data)
+        if data and not (self._in_place and end <= os.fstat(descriptor).st_size):
+            self._check(descriptor)
+        self.inner.write(descriptor, data)
+
+    def mkdir(self, parent: int, name: str) -> None:
+        if name not in os.listdir(parent):
+            self._check(parent)
+        self.inner.mkdir(parent, name)
+
+
 class FailingDisk(Disk):
     """Counts the steps, and fails at one of them.
 

@@ -23,7 +23,7 @@ from typing import TypeAlias
 from logstore.fs import Disk
 from tests.crash.crash_states import BOUND, CrashState, crash_states
 from tests.crash.failing_disk import FailingDisk
-from tests.crash.images import Tree, What, difference, digest, listing, read_tree, write_image, write_tree
+from tests.crash.images import Tree, difference, digest, listing, read_tree, write_image, write_tree
 from tests.crash.recording_disk import RecordingDisk
 from tests.crash.steps import describe
 
@@ -62,8 +62,8 @@ class History:
         disks: directories of the first tree that stand for a file system of their own.
         errors: number → what ``act`` may raise when a step fails with it.
         leftover: whether a path may be left lying where the disk refuses for good what would have removed it.
-        ignored: whether a path does not count when trees are held against each other after a failure.
-        alike: gives the same for bytes at a path that come to the same, as when their order does not count.
+        counted: what counts of a tree when trees are held against each other after a failure; gives the same for trees
+            that come to the same.
         many_ends: after a failure there is more right than the tree before and the tree after, as when a batch was
             cut short or another way was found; then only ``check`` decides.
     """
@@ -76,8 +76,7 @@ class History:
     disks: tuple[str, ...] = ()
     errors: Mapping[int, type[Exception]] = field(default_factory=lambda: dict.fromkeys(NUMBERS, OSError))
     leftover: Callable[[str], bool] = lambda path: False
-    ignored: Callable[[str], bool] = lambda path: False
-    alike: Callable[[str, What], What] = lambda path, what: what
+    counted: Callable[[Tree], Tree] = lambda tree: tree
     many_ends: bool = False
 
 
@@ -328,9 +327,9 @@ def _wrong_tree(history: History, root: str, scratch: _Scratch, right: list[Tree
 
     def counts(tree: Tree) -> Tree:
         return {
-            _AT_RANDOM.sub("<at random>", path): history.alike(path, what)
-            for path, what in tree.items()
-            if not history.ignored(path) and not (disk.lasting and history.leftover(path))
+            _AT_RANDOM.sub("<at random>", path): what
+            for path, what in history.counted(tree).items()
+            if not (disk.lasting and history.leftover(path))
         }
 
     if counts(read_tree(root)) in [counts(tree) for tree in right]:

@@ -2,8 +2,11 @@
 
 A replica is identified by what it is and not by where it lies: its topic ID, its partition, and a digest of its files.
 So the same functions hold for every scheme, for live and staged replicas, and across log dirs. Files that the engine
-may write into a partition dir, the topic ID's and the records, are no part of the digest; :func:`assert_restorable`
-holds a restored replica to every byte.
+may write into a partition dir, the topic ID's and the record of a move, are no part of the digest;
+:func:`assert_restorable` holds a restored replica to every byte.
+
+After a crash a replica is live; or it is staged, whole, and a line of a ledger says so; or a line says that a purge has
+begun, and then parts of it may be gone and it is never restored. A staged directory of which no line speaks is a loss.
 """
 
 from __future__ import annotations
@@ -17,11 +20,15 @@ from dataclasses import dataclass
 from layout import partition_metadata
 from layout.directory_name import DirectoryKind, parse, parse_by_topic_id, parse_staged
 from layout.errors import DamagedFileError
-from layout.ours import StagedRecord, move_record, staged_record
-from layout.scheme import STAGING_DIR
+from layout.ours import Ledger, LedgerEntry, LedgerEvent, StagedRecord, move_record, parse_ledger
+from layout.scheme import LEDGER_FILE, STAGING_DIR
 from tests.crash.images import Tree, difference, digest, read_tree
 
-_NOT_COUNTED = {partition_metadata.FILE_NAME, staged_record.STAGED_RECORD, move_record.MOVE_RECORD}
+FALLBACK = "spare"
+"""Name of the folder for fallback records: the ledger of log dirs on disk ``one`` is ``spare/one`` there."""
+
+_USED_BEFORE = re.compile(r"([\w-]{22}_[0-9]+)\.[0-9]+")
+_NOT_COUNTED = {partition_metadata.FILE_NAME, move_record.MOVE_RECORD}
 _SEGMENT = re.compile(r"[0-9]{20}\.log")
 
 
@@ -44,15 +51,13 @@ def below(tree: Tree, path: str) -> Tree:
 
 
 def replicas(tree: Tree) -> dict[str, Replica]:
-    """Every replica by path, whatever its directory is called: a directory with a segment is one.
-
-    A purge removes the record last, so a directory with nothing but a record is no replica any more.
-    """
+    """Every replica by path, whatever its directory is called: a directory with a segment is one."""
     folders = {path.rpartition("/")[0] for path in tree if _SEGMENT.fullmatch(path.rpartition("/")[2])}
-    return {folder: _replica(folder, below(tree, folder)) for folder in sorted(folders)}
+    said = entries(tree)
+    return {folder: _replica(folder, below(tree, folder), said.get(folder)) for folder in sorted(folders)}
 
 
-def _replica(folder: str, files: Tree) -> Replica:
+def _replica(folder: str, files: Tree, entry: LedgerEntry | None) -> Replica:
     name = folder.rpartition("/")[2]
     staged, by_id, read = parse_staged(name), parse_by_topic_id("/".join(folder.split("/")[-2:])), parse(name)
     known = next((each for each in (staged, by_id, read) if each.partition is not None), None)
@@ -61,31 +66,98 @@ def _replica(folder: str, files: Tree) -> Replica:
     if isinstance(metadata := files.get(partition_metadata.FILE_NAME), bytes):
         with suppress(DamagedFileError):
             topic = str(partition_metadata.parse(metadata).topic_id)
-    if topic is None and (record := records(files).get("")) is not None:
-        topic = record.topic
+    if topic is None and entry is not None and entry.record is not None:
+        topic = entry.record.topic
     assert topic is not None and known.partition is not None, f"nothing says which topic {folder} belongs to"
     return Replica(
         topic, known.partition, digest({path: what for path, what in files.items() if path not in _NOT_COUNTED})
     )
 
 
-def records(tree: Tree) -> dict[str, StagedRecord]:
-    """The record of every directory that carries one, by path of the directory.
+def free_name(name: str) -> str:
+    """The name that a staged directory gets where no line speaks of that; an earlier try may have left such a line."""
+    used = _USED_BEFORE.fullmatch(name)
+    return name if used is None else used[1]
 
-    A file may hold the records of several replicas by the names that they have once they are staged; one that is live
-    still, or again, finds none in it.
+
+def ledgers(tree: Tree) -> dict[str, Ledger]:
+    """Every ledger, by path of its folder.
 
     Raises:
-        DamagedFileError: a record cannot be read, or a staged directory carries only those of others.
+        DamagedFileError: a later release wrote it.
     """
-    found = {}
-    for path, what in tree.items():
+    return {
+        path.removesuffix(f"/{LEDGER_FILE}"): parse_ledger(what)
+        for path, what in tree.items()
+        if path.endswith(f"/{LEDGER_FILE}") and isinstance(what, bytes)
+    }
+
+
+def is_staged(path: str) -> bool:
+    """Whether a path is that of a staged directory, by its name."""
+    return staging_home(path) is not None
+
+
+def entries(tree: Tree) -> dict[str, LedgerEntry]:
+    """What the ledgers say of each directory that lies in a staging root, by its path; *restored* is nothing."""
+    known, found = ledgers(tree), {}
+    for path in tree:
         folder, _, name = path.rpartition("/")
-        if name == staged_record.STAGED_RECORD and isinstance(what, bytes):
-            of_all, own = staged_record.parse_records(what), folder.rpartition("/")[2]
-            if _staging_home(folder) is not None or "" in of_all:
-                found[folder] = staged_record.choose(of_all, own)
+        if not is_staged(path) or tree[path] is not None:
+            continue
+        elsewhere = [each for at, each in known.items() if at.endswith(f"{FALLBACK}/{path.split('/')[0]}")]
+        own = [known[folder]] if folder in known else []
+        said = [each.entries[name] for each in (*own, *elsewhere) if name in each.entries]
+        if said and said[0].event is not LedgerEvent.RESTORED:
+            found[path] = said[0]
     return found
+
+
+def records(tree: Tree) -> dict[str, StagedRecord]:
+    """The record of every directory that is staged, and that no purge has begun to empty, by its path."""
+    return {
+        path: entry.record
+        for path, entry in entries(tree).items()
+        if entry.event is LedgerEvent.STAGED and entry.record is not None
+    }
+
+
+def begun(tree: Tree) -> list[str]:
+    """The directories that a purge may have begun to empty."""
+    return [path for path, entry in entries(tree).items() if entry.may_be_partly_purged]
+
+
+def unfounded(tree: Tree) -> list[str]:
+    """The lines that say that something is staged which is not there: the folder of the ledger, and the name."""
+    found = []
+    for folder, ledger in ledgers(tree).items():
+        in_fallback = folder.rpartition("/")[0].endswith(FALLBACK)
+        there = [path.rpartition("/") for path in tree if is_staged(path)]
+        names = {name for at, _, name in there if in_fallback or at == folder}
+        said = [name for name, entry in ledger.entries.items() if entry.event is LedgerEvent.STAGED]
+        found += [f"{folder}/{name}" for name in said if name not in names]
+    return found
+
+
+def assert_each_is_told(before: Tree, after: Tree) -> None:
+    """A line speaks of each staged directory; only a stray that a broker left before needs none.
+
+    Args:
+        before: the tree of the start.
+        after: the tree after a restart. What is torn in a ledger means nothing, and the next one to open it clears it.
+    """
+    said, wrong = entries(after), []
+    brokers_strays = {path for path in before if is_staged(path)} - entries(before).keys()
+    for path in after:
+        if is_staged(path) and after[path] is None and path not in brokers_strays:
+            entry = said.get(path)
+            if entry is None or entry.record is None:
+                wrong.append(f"{path} is there, and no line says what it was and when it may go")
+            elif entry.in_doubt:
+                wrong.append(f"{path} is in doubt, and no line was damaged")
+    for folder, ledger in ledgers(after).items():
+        wrong += [f"line {bad.number} of the ledger in {folder} is damaged: {bad.reason}" for bad in ledger.damaged]
+    assert not wrong, "\n".join(wrong)
 
 
 def assert_each_lies_once(before: Tree, after: Tree, *, may_go: Collection[Replica] = (), new: int = 0) -> None:
@@ -120,7 +192,7 @@ def assert_each_lies_once(before: Tree, after: Tree, *, may_go: Collection[Repli
 def assert_nothing_staged_is_lost(before: Tree, after: Tree, now_ms: int) -> None:
     """Whatever was staged and is not due lies somewhere, whole, live again or staged with the record it had."""
     found = replicas(after)
-    now_staged = records(after)
+    now_staged = entries(after)
     wrong = []
     for path, record in records(before).items():
         replica = replicas(before).get(path)
@@ -129,7 +201,9 @@ def assert_nothing_staged_is_lost(before: Tree, after: Tree, now_ms: int) -> Non
         places = [place for place, each in found.items() if each == replica]
         if not places:
             wrong.append(f"{path} is gone, and was due only at {record.due_ms}; now it is {now_ms}")
-        wrong += [f"{place} has another record" for place in places if now_staged.get(place, record) != record]
+        told = [now_staged[place] for place in places if place in now_staged]
+        wrong += [f"{path} has another record" for entry in told if entry.record != record]
+        wrong += [f"{path} can only be purged any more" for entry in told if entry.may_be_partly_purged]
     assert not wrong, "\n".join(wrong)
 
 
@@ -157,23 +231,25 @@ def assert_restorable(
     """
     count = 0
     for path, record in sorted(records(read_tree(root)).items()):
-        if path in skip or _staging_home(path) is None:
+        if path in skip:
             continue
         shutil.copytree(root, folder, symlinks=True)
         restore(folder, path)
-        home = f"{_staging_home(path)}/{record.path}"
+        home = f"{staging_home(path)}/{record.path}"
         after = read_tree(folder)
         now = home_now(after, home, record)
         wrong = difference(below(original, home), below(after, now))
         assert below(after, now), f"{path} was restored, and {now} is not there"
         assert not wrong, "\n".join([f"{path} was restored as {now}, and is not what it was:", *wrong])
         assert path not in after, f"{path} was restored, and still lies there"
+        said = {each.rpartition("/")[2] for each in unfounded(after)}
+        assert path.rpartition("/")[2] not in said, f"{path} was restored, and a ledger still says that it is staged"
         shutil.rmtree(folder)
         count += 1
     return count
 
 
-def _staging_home(path: str) -> str | None:
+def staging_home(path: str) -> str | None:
     """The log dir that a staged directory belongs to; None: this is no staged directory."""
     parent, _, name = path.rpartition("/")
     if parse_staged(name).kind is DirectoryKind.STAGED:

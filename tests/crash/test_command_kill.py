@@ -22,7 +22,8 @@ import pytest
 
 from layout import checkpoint
 from layout.ids import TopicId
-from layout.ours import is_backup_name, is_run_journal, parse_backup, parse_run_journal
+from layout.ours import is_backup_name, is_run_journal, parse_backup, parse_ledger, parse_run_journal
+from layout.scheme import LEDGER_FILE
 from layout.topic import TopicPartition
 from logstore.namespaces import create_namespace
 from logstore.store import LogStore
@@ -31,6 +32,7 @@ from reconciler.plan import ALLOWABLE
 from reconciler.protocol.json_messages import encode_json
 from reconciler.sources import parquet
 from tests.crash.killed_command import CommandLine, Outcome
+from tests.crash.replicas import free_name
 from tests.logstore.changes import fill_store, two_disks
 from tests.reconciler.cli.conftest import CLUSTER, make_log_dir
 from tests.reconciler.protocol.control_requests import FULL, leader_and_isr, state, topic
@@ -111,11 +113,14 @@ def contents(folder: Path) -> Contents:
     found: Contents = {}
     for path in sorted(folder.rglob("*")):
         name, mode = _AT_RANDOM.sub("<random>", str(path.relative_to(folder))), path.lstat().st_mode
-        name = _OF_PLAN.sub(".logstore_repair.<plan>.json", name)
+        name = "/".join(map(free_name, _OF_PLAN.sub(".logstore_repair.<plan>.json", name).split("/")))
+        assert name not in found, f"{path} is there twice"
         if path.is_symlink():
             found[name] = mode, os.readlink(path)
         elif stat.S_ISDIR(mode):
             found[name] = mode, None
+        elif path.name == LEDGER_FILE:
+            found[name] = mode, staged_by(path)
         else:
             found[name] = mode, path.read_bytes()
         if is_backup_name(path.name):
@@ -127,10 +132,18 @@ def contents(folder: Path) -> Contents:
     return found
 
 
+def staged_by(ledger: Path) -> str:
+    """The records of what lies staged beside a ledger, and of what a purge has begun to remove there."""
+    entries = parse_ledger(ledger.read_bytes()).entries
+    there = {free_name(name): entry for name, entry in entries.items() if (ledger.parent / name).is_dir()}
+    said = {_AT_RANDOM.sub("<random>", name): (each.event.value, each.record) for name, each in there.items()}
+    return "\n".join(f"{name} is {event}: {record}" for name, (event, record) in sorted(said.items()))
+
+
 def differences(expected: Contents, found: Contents) -> list[str]:
     names = sorted(expected.keys() | found.keys())
     return [
-        f"{name}: {expected.get(name)!r:.300} without a kill, {found.get(name)!r:.300} after one"
+        f"{name}: {expected.get(name)!r:.3000} without a kill, {found.get(name)!r:.3000} after one"
         for name in names
         if expected.get(name) != found.get(name)
     ]

@@ -179,7 +179,7 @@ def test_a_restart_after_a_failure_is_checked_too(fail: Driver) -> None:
         fail(replace(RIGHT, check=check))
 
 
-def test_what_is_ignored_or_left_over_does_not_count(fail: Driver) -> None:
+def test_what_is_not_counted_or_left_over_does_not_count(fail: Driver) -> None:
     def act(root: str, disk: Disk, done: Done) -> None:
         by_path = ByPath(disk, root)
         by_path.mkdir("a/new")
@@ -194,7 +194,7 @@ def test_what_is_ignored_or_left_over_does_not_count(fail: Driver) -> None:
     with pytest.raises(WrongError, match=r"(?s)step 2 \(rename\) failed with EIO, for good.*\+ a/new/"):
         fail(history)
     fail(replace(history, leftover=lambda path: path == "a/new"))
-    fail(replace(history, ignored=lambda path: path == "a/new"))
+    fail(replace(history, counted=lambda tree: {path: tree[path] for path in tree if path != "a/new"}))
 
 
 def test_an_error_that_the_history_does_not_allow_is_found_out(fail: Driver) -> None:

@@ -21,7 +21,6 @@ import pytest
 from layout.ids import DirectoryId
 from layout.meta_properties import MetaProperties, encode
 from logstore.log_dir import LogDir
-from logstore.staging.partly_purged import read_note_about
 from tests.crash.engine_histories import drafts_of_brokers, litter, without
 from tests.crash.images import read_tree
 from tests.crash.killed_worker import DELAY_MS, MOVED, SEGMENT, START_MS, at, content, fill, opened
@@ -68,7 +67,6 @@ def check(log_dirs: list[Path], said: Said) -> None:
         assert not store.offline
         assert not store.duplicates
         live = {replica.partition.partition: replica for replica in store.replicas()}
-        of_log_dir = {log_dir.path: log_dir for log_dir in store.log_dirs}
         staged: dict[int, list[Path]] = {}
         begun: set[Path] = set()
         for each in store.staged():
@@ -77,7 +75,7 @@ def check(log_dirs: list[Path], said: Said) -> None:
             if each.record.verdict != MOVED:
                 log_dir = Path(each.log_dir)
                 staged.setdefault(each.partition.partition, []).append(log_dir / each.location)
-                if read_note_about(of_log_dir[each.log_dir], each)[0].covers(each):
+                if each.may_be_partly_purged:
                     begun.add(log_dir / each.location)
         for number, states in said.states.items():
             found = "live" if number in live else "staged" if number in staged else "gone"

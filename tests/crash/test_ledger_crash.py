@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,8 +12,7 @@ from layout.ours import LedgerEvent, StagedRecord, parse_ledger
 from layout.scheme import LEDGER_FILE
 from logstore.fs import Directory, Disk, remove_file
 from logstore.fs.durable import TEMPORARY
-from logstore.staging import ledger as engine
-from logstore.staging.ledger import LedgerFile
+from logstore.log_dir.ledger import LedgerFile
 from tests.crash.broken_disks import NoFileSynced, NothingSynced
 from tests.crash.histories import Done, Driver, History, WrongError
 from tests.crash.images import read_tree
@@ -25,17 +23,8 @@ RECORDS = {
     name: StagedRecord("orders", number, ID, f"orders-{number}", "STALE_ID", "", 1000, 2000)
     for number, name in enumerate(NAMES)
 }
-STAGED, RESTORED, PURGING, PURGED = LedgerEvent
+STAGED, RESTORED, PURGING, PURGED, KEPT = LedgerEvent
 ORDER = [STAGED, PURGING, PURGED]
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Keep so little space that it is used up and added to."""
-    monkeypatch.setattr(engine, "RESERVED_BYTES", 700)
-    monkeypatch.setattr(engine, "PURGE_BYTES", 150)
-    monkeypatch.setattr(engine, "LEAST_DEAD_LINES", 1)
-    yield
 
 
 def stage(file: LedgerFile, done: Done, *names: str) -> None:
@@ -54,7 +43,7 @@ def lives(root: str, disk: Disk, done: Done) -> None:
         file.note(PURGED, NAMES[:2], durable=False)
         stage(file, done, *NAMES[3:5])
         done("about to compact")
-        file.compact(NAMES[2:5])
+        file.compact(NAMES[2:5], least=1)
         stage(file, done, NAMES[5])
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from layout.scheme import LEDGER_FILE
 from reconciler.cli import logstore
 from reconciler.sources import load
 from reconciler.text import moment
@@ -226,10 +227,15 @@ def test_what_a_plan_staged_comes_back_byte_for_byte(own_disks: Disks) -> None:
     restored = own_disks.run("restore", *own_disks.log_dirs(), "--all")
     assert restored.exit_code == 0, restored.output
     now = dict(files(own_disks.log_dirs()))
-    added = {path for path in now.keys() - before.keys() if not re.search(r"/(\.lock|\.logstore_run\.[^/]*)$", path)}
+    added = {
+        path
+        for path in now.keys() - before.keys()
+        if not re.search(r"/(\.lock|\.logstore_run\.[^/]*|\.logstore_ledger)$", path)
+    }
     assert added == written
     assert {path: content for path, content in now.items() if path in before} == before
-    assert not list(files(own_disks.folder.glob("broker-*/*.deleting")))
+    left = [path for path, _ in files(own_disks.folder.glob("broker-*/*.deleting"))]
+    assert {os.path.basename(path) for path in left} <= {LEDGER_FILE}
 
 
 def test_a_repair_gives_the_wanted_ones_their_topic_id_and_an_undo_takes_it_back(own_disks: Disks) -> None:

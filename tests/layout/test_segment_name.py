@@ -71,7 +71,6 @@ def test_parsing_never_raises(stem: str, suffix: str) -> None:
         ("partition.metadata", FileKind.PARTITION_METADATA),
         ("quorum-state", FileKind.QUORUM_STATE),
         ("remote_log_snapshot", FileKind.REMOTE_LOG_SNAPSHOT),
-        ("staged.json", FileKind.STAGED_RECORD),
     ],
 )
 def test_files_with_a_name_of_their_own_are_known(name: str, kind: FileKind) -> None:

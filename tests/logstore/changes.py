@@ -12,7 +12,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.fs import Disk
 from logstore.store import LogStore
-from tests.logstore.engine import Picture, contents, formatted, opened, read_offsets
+from tests.logstore.engine import Picture, contents_as_told, formatted, opened, read_offsets, without_copy_numbers
 
 ORDERS = TopicId.parse("UXyU9i5ARn6W00ON2taeWA")
 CLICKS = TopicId.parse("AtgGav8yQjiaJ3rTXE7VCA")
@@ -77,7 +77,7 @@ def fill_store(store: LogStore, *topics: str, topic_id: TopicId = ORDERS) -> Non
 
 def look(paths: list[Path]) -> list[Picture]:
     """Give the contents of the log dirs, without marks that come and go."""
-    return [contents(path) for path in paths]
+    return [without_copy_numbers(contents_as_told(path)) for path in paths]
 
 
 def lies(paths: list[Path]) -> list[str]:

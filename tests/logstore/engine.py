@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from layout import checkpoint
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
+from layout.ours import (
+    LedgerEntry,
+    LedgerEvent,
+    StagedRecord,
+    encode_event,
+    encode_header,
+    encode_staged,
+    parse_ledger,
+)
+from layout.scheme import LEDGER_FILE
 from layout.topic import TopicPartition
 from logstore import STALE_DELAY, Settings
 from logstore.clock import ManualClock
@@ -163,9 +174,42 @@ class DiskThat(Disk):
         super().rmdir(parent, name)
 
 
+class FullDisk(DiskThat):
+    """A disk without room for a byte or a directory more; what a file has already can be written over."""
+
+    def __init__(self, fails: Collection[str] = ("write", "mkdir"), below: Path | None = None) -> None:
+        super().__init__(errno.ENOSPC, fails, below)
+
+    def write(self, descriptor: int, data: bytes) -> None:
+        if os.lseek(descriptor, 0, os.SEEK_CUR) + len(data) <= os.fstat(descriptor).st_size:
+            Disk.write(self, descriptor, data)
+        else:
+            super().write(descriptor, data)
+
+
 def full_disk() -> DiskThat:
     """Make a disk without room for a byte or a directory more."""
-    return DiskThat(errno.ENOSPC, {"write", "mkdir"})
+    return FullDisk()
+
+
+def write_ledger(root: Path, records: Mapping[str, StagedRecord], *events: tuple[LedgerEvent, str]) -> None:
+    """Write the ledger of a staging root: what is staged there, and what has happened since."""
+    lines = [
+        *(encode_staged(name, record) for name, record in records.items()),
+        *(encode_event(*each) for each in events),
+    ]
+    (root / LEDGER_FILE).write_bytes(b"".join([encode_header(), *lines]))
+
+
+def ledger_entries(root: Path) -> dict[str, LedgerEntry]:
+    """Read what the ledger of a staging root says of each directory; nothing where there is none."""
+    file = root / LEDGER_FILE
+    return parse_ledger(file.read_bytes()).entries if file.exists() else {}
+
+
+def ledger_events(root: Path) -> dict[str, LedgerEvent]:
+    """Read the newest event of each directory in the ledger of a staging root."""
+    return {name: entry.event for name, entry in ledger_entries(root).items()}
 
 
 class SwappingDisk(Disk):
@@ -223,3 +267,23 @@ def _look(path: Path) -> tuple[object, ...]:
 def open_descriptors() -> int:
     """Count the open descriptors of this process."""
     return len(os.listdir("/proc/self/fd"))
+
+
+def contents_but_ledgers(root: Path) -> Picture:
+    """Give the contents of a directory without its ledgers, in which a change that was undone may leave lines."""
+    return {name: look for name, look in contents(root).items() if os.path.basename(name) != LEDGER_FILE}
+
+
+def contents_as_told(root: Path) -> Picture:
+    """Give the same, and what the ledgers say of the directories that are there."""
+    found = contents_but_ledgers(root)
+    for file in sorted(root.rglob(LEDGER_FILE)):
+        for name, entry in ledger_entries(file.parent).items():
+            if (file.parent / name).is_dir():
+                found[f"{file.relative_to(root)}: {name}"] = (entry.event, entry.record)
+    return found
+
+
+def without_copy_numbers(found: Picture) -> Picture:
+    """Give a picture without the ``.2`` of staged directories, which depends on how often something was begun."""
+    return {re.sub(r"(^|/| )(\S{22}_\d+)\.\d+(?=/|$)", r"\1\2", name): look for name, look in found.items()}

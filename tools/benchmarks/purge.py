@@ -1,10 +1,9 @@
 """Measures ``logstore purge`` against ``rm -rf`` of the same staged directories: whole processes, in turn, on a disk.
 
-Before each run the same tree is built anew and staged through the engine, so each staged directory has its five files
-and its record, and the disk is synced, so that no run pays for earlier writes. The purge checks every record,
-weighs every file, syncs, and reports; ``rm`` does none of that. Both are whole processes, start included. A second
-means nothing on another machine, so the targets are ratios; two ``rm`` at once, each over its share, tell what a second
-worker can win on this disk at all.
+Before each run the same tree is built anew and staged through the engine, and the disk is synced, so that no run pays
+for earlier writes. The purge reads the ledger, writes to it, weighs every file, syncs, and reports; ``rm`` does none of
+that. Both are whole processes, start included. A second means nothing on another machine, so the targets are ratios;
+two ``rm`` at once, each over its share, tell what a second worker can win on this disk at all.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from layout.ids import TopicId
-from layout.scheme import sibling_staging_root
+from layout.scheme import LEDGER_FILE, sibling_staging_root
 from layout.topic import TopicPartition
 from logstore.log_dir import LogDir
 from logstore.staging import Candidate, stage
@@ -79,8 +78,9 @@ def _candidate(number: int) -> Candidate:
 
 def _check_gone(log_dir: str) -> None:
     root = sibling_staging_root(log_dir)
-    if os.path.isdir(root) and os.listdir(root):
-        raise SystemExit(f"{len(os.listdir(root))} directories were left in {root}, so nothing was measured")
+    left = set(os.listdir(root)) - {LEDGER_FILE} if os.path.isdir(root) else set()
+    if left:
+        raise SystemExit(f"{len(left)} directories were left in {root}, so nothing was measured")
 
 
 def _report(results: dict[str, list[ProcessRun]], directories: int) -> bool:

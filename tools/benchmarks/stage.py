@@ -18,7 +18,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from layout.ours import STAGED_RECORD, parse_record
+from layout.ours import parse_ledger
+from layout.scheme import LEDGER_FILE
 from tools.benchmarks import trees as bench_trees
 from tools.benchmarks.process import compiled, report_target, run_process
 
@@ -63,9 +64,9 @@ for name in names:  # as the opening of a store does before
     os.close(os.open(name + "/partition.metadata", plain, dir_fd=log_dir))
 
 started = time.perf_counter()
-for first in range(0, len(names), 128):
-    batch = names[first : first + 128]
-    file = os.open("records", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=staging)
+for first in range(0, len(names), 1000):
+    batch = names[first : first + 1000]
+    file = os.open("ledger", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644, dir_fd=staging)
     os.write(file, bytes(300 * len(batch)))
     os.close(file)
     for name in batch:
@@ -74,14 +75,11 @@ for first in range(0, len(names), 128):
         file = os.open("partition.metadata", plain, dir_fd=opened)
         os.read(file, 256)
         os.close(file)
-        os.link("records", "staged.json", src_dir_fd=staging, dst_dir_fd=opened)
         os.close(opened)
         os.rename(name, name, src_dir_fd=log_dir, dst_dir_fd=staging)
         os.stat(name, dir_fd=staging, follow_symlinks=False)
-    os.unlink("records", dir_fd=staging)
 print(time.perf_counter() - started)
-for name in names:
-    os.unlink(name + "/staged.json", dir_fd=staging)
+os.unlink("ledger", dir_fd=staging)
 """
 _OPEN = """
 from logstore.parallel import do_without_pandas
@@ -187,13 +185,13 @@ def _printed(command: Sequence[str]) -> float:
 def _put_back(log_dir: Path) -> None:
     """Rename what was staged back to where it was, without any ceremony, and sync that."""
     staging = log_dir / "deleting"
+    ledger = staging / LEDGER_FILE
+    entries = parse_ledger(ledger.read_bytes()).entries if ledger.exists() else {}
+    ledger.unlink(missing_ok=True)
     for directory in list(staging.iterdir()):
-        record = directory / STAGED_RECORD
-        name = directory.name
-        if record.exists():
-            name = parse_record(record.read_bytes(), name).path
-            record.unlink()
-        directory.rename(log_dir / name)
+        entry = entries.get(directory.name)
+        assert entry is None or entry.record is not None
+        directory.rename(log_dir / (directory.name if entry is None or entry.record is None else entry.record.path))
     subprocess.run(["sync", "--file-system", log_dir], check=True)
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from layout import checkpoint, partition_metadata
 from layout.directory_name import delete_name, future_name, live_name, staged_name, stray_name
 from layout.ids import TopicId
-from layout.ours import STAGED_RECORD, StagedRecord, encode_record
-from layout.scheme import STAGING_DIR, sibling_staging_root
+from layout.ours import StagedRecord, encode_header, encode_staged
+from layout.scheme import LEDGER_FILE, STAGING_DIR, sibling_staging_root
 from reconciler.verdicts import Verdict
 from tools.fleet import sample_cluster
 from tools.fleet.sample_cluster import BROKERS, DELETED, LONG_TOPIC, RECREATED
@@ -138,6 +138,7 @@ def staged_replicas(plan: Plan) -> None:
     """Broker 6's leftovers of two reassignments were staged: one is due for a purge, two are not yet."""
     home = log_dir(6, 0)
     staging = sibling_staging_root(home)
+    ledger = encode_header()
     for topic, age_ms in (("payments", 2 * WEEK_MS), ("payments", 2 * DAY_MS), ("metrics.cpu", DAY_MS)):
         partition = plan.unwanted_on(topic, 6)
         name = staged_name(partition.topic_id, partition.index)
@@ -154,9 +155,10 @@ def staged_replicas(plan: Plan) -> None:
             checkpoints={checkpoint.RECOVERY_POINT_CHECKPOINT: 150},
         )
         plan.place(f"{staging}/{name}", partition.topic_id, partition.index)
-        plan.files[f"{staging}/{name}/{STAGED_RECORD}"] = encode_record(record)
+        ledger += encode_staged(name, record)
         verdict = Verdict.STAGED_DUE if age_ms > WEEK_MS else Verdict.STAGED
         plan.find(verdict, 6, f"../{staging.rpartition('/')[2]}/{name}", disk=0)
+    plan.files[f"{staging}/{LEDGER_FILE}"] = ledger
 
 
 def deletion_interrupted(plan: Plan) -> None:

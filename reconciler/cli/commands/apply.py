@@ -32,7 +32,7 @@ from reconciler.text import count, moment, size
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reconciler.next_steps import AppliedPlan, Command, Step, ToolCommand
+    from reconciler.next_steps import AppliedPlan, Step
     from reconciler.plan import Action, ApplyOutcome, Plan
 
 PLAN_LIMIT = 1 << 30
@@ -163,15 +163,13 @@ def _say_done(plan: Plan, outcome: ApplyOutcome, fallback_folder: str | None) ->
 def _undo(staged: Sequence[Action], plan: Plan, fallback_folder: str | None) -> Step:
     """Say how the first staged replica comes back: a stray goes on being one, without a due time."""
     from layout.ids import TopicId
-    from layout.ours import STAGED_RECORD
-    from reconciler.next_steps import Call, Step, undo_of_file, undo_of_staging
+    from reconciler.next_steps import Call, Step, undo_of_staging, undo_of_stray
     from reconciler.plan import ActionKind
 
     first = staged[0]
     others = f", and each of {count(len(staged) - 1, 'other')} as UNDO says in the plan" if len(staged) > 1 else ""
-    command: Command | ToolCommand
     if first.kind is ActionKind.STAGE_STRAY:
-        command = undo_of_file(f"{first.log_dir}/{first.name}/{STAGED_RECORD}")
+        command = undo_of_stray(first.log_dir, first.name)
         return Step(f"to leave {first.name} the stray that it was{others}", command)
     (home,) = (each for each in plan.log_dirs if each.path == first.log_dir)
     call = Call(tuple(each.path for each in plan.log_dirs if each.broker == home.broker), fallback=fallback_folder)

@@ -64,6 +64,7 @@ class RestoreChoice:
     locations: tuple[str, ...] = ()
     everything: bool = False
     was: TopicPartition | None = None
+    as_stray: bool = False
     without_twin: bool = False
 
     @property
@@ -93,11 +94,15 @@ class PlannedRestore:
     staged: Staged
     to: Restored | None
     problem: str | None
+    as_stray: bool = False
+    """It stays where it lies, and loses its due time."""
 
     @property
     def line(self) -> str:
         """The line that is printed, by a dry run too."""
         start = f"{self.staged.log_dir}: "
+        if self.as_stray:
+            return f"{start}leave {self.staged.location} as a stray, without a due time"
         if self.to is None:
             return f"{start}keep {self.staged.location}: {self.problem}"
         return f"{start}restore {self.staged.location} as {self.to.path}: {describe_staged(self.staged)}"
@@ -111,6 +116,7 @@ class PlannedRestore:
 @click.option("--location", "locations", multiple=True, metavar="L", help="This one, as 'logstore staged' has it.")
 @click.option("--all", "everything", is_flag=True, help="All that has a record; strays are named by other options.")
 @click.option("--as", "was", metavar="TOPIC-PARTITION", help="What a single stray was, where its name was cut.")
+@click.option("--as-stray", is_flag=True, help="Leave strays where they lie, and take their due time back.")
 @click.option(
     "--metadata", "specs", metavar="SOURCE", multiple=True,
     help="Ask this metadata, as 'logstore plan' does, which log dirs the broker has, and what it should have in them. "
@@ -132,6 +138,7 @@ def command(
     locations: tuple[str, ...],
     everything: bool,
     was: str | None,
+    as_stray: bool,
     specs: tuple[str, ...],
     without_twin: bool,
     dry_run: bool,
@@ -151,7 +158,7 @@ def command(
     from reconciler.next_steps import Call, Step
 
     known = None if was is None else parse_partition(was)
-    wanted = RestoreChoice(topic, partition, _topic_id(topic_id), locations, everything, known, without_twin)
+    wanted = RestoreChoice(topic, partition, _topic_id(topic_id), locations, everything, known, as_stray, without_twin)
     if wanted.names_nothing:
         raise UsageError("say what is to come back: --topic, --partition, --topic-id, --location, or --all")
     call = Call(paths, specs, fallback_folder)
@@ -168,9 +175,10 @@ def command(
         steps, others = _planned_restores(views, wanted, fallback, opened, specs)
         done = 0
         for step in steps:
-            moved = step.to is not None and (dry_run or _carry_out(step, opened.log_dirs, known, fallback))
+            stays = step.to is None and not step.as_stray
+            moved = not stays and (dry_run or _carry_out(step, opened.log_dirs, known, fallback))
             done += moved
-            if moved or step.to is None:
+            if moved or stays:
                 tell(visible(step.line))
     if not steps and views:
         say("nothing was chosen")
@@ -238,6 +246,7 @@ def _again(wanted: RestoreChoice, call: Call, others: Sequence[str], *, dry_run:
         locations=wanted.locations,
         was=None if wanted.was is None else str(wanted.was),
         other_log_dirs=others,
+        as_stray=wanted.as_stray,
         dry_run=dry_run,
     )
 
@@ -267,6 +276,8 @@ def _planned_restores(
         raise UsageError(f"--as says what one directory was, and {len(chosen)} were chosen: name one with --location")
     if not chosen:
         return [], None
+    if wanted.as_stray:
+        return [_left_as_stray(view, staged) for view, staged in chosen], None
     brokers = {view.path: _broker(view) for view in views}
     disks: dict[BrokerKey, list[LogDirView]] = defaultdict(list)
     for view in views:
@@ -291,6 +302,14 @@ def _planned_restores(
         searches[brokers[now.log_dir.path]] for was, now in zip(planned, checked, strict=True) if was.to and not now.to
     ]
     return checked, list(dict.fromkeys(path for search in stays for path in search.other_log_dirs)) if stays else None
+
+
+def _left_as_stray(view: LogDirView, staged: Staged) -> PlannedRestore:
+    from logstore.staging import Placement
+
+    if staged.placement is Placement.IN_PLACE and staged.record is not None:
+        return PlannedRestore(view, staged, None, None, as_stray=True)
+    return PlannedRestore(view, staged, None, "it is no stray that was given a due time")
 
 
 def _searches(given: Mapping[BrokerKey, Sequence[str]], specs: tuple[str, ...]) -> dict[BrokerKey, TwinSearch]:
@@ -404,11 +423,14 @@ def _carry_out(
 ) -> bool:
     """Restore one directory; False: the engine refused, and the reason was said."""
     from logstore import LogStoreError
-    from logstore.staging import restore
+    from logstore.staging import forget_stray, restore
 
     (log_dir,) = (each for each in log_dirs if each.path == step.staged.log_dir)
     try:
-        restore(log_dir, step.staged, partition=known, fallback=fallback)
+        if step.as_stray:
+            forget_stray(log_dir, step.staged)
+        else:
+            restore(log_dir, step.staged, partition=known, fallback=fallback)
     except LogStoreError as error:
         say(str(error))
         return False

@@ -109,13 +109,15 @@ def command(*, paths: tuple[str, ...], form: str, output: str | None, fallback_f
 def _rows(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tuple[list[StagedRow], list[str]]:
     from logstore import LogStoreError
     from logstore.log_dir import ReadOnlyLogDir
-    from logstore.staging import find_staged
+    from logstore.staging import damaged_lines, find_staged
 
     rows, unreadable = [], []
     for path in log_dirs:
         try:
             with ReadOnlyLogDir.open(path) as log_dir:
                 rows += [_row(log_dir, staged, now_ms) for staged in find_staged(log_dir, fallback)]
+                for sentence in damaged_lines(log_dir, fallback):
+                    say(f"{sentence}; what it said is lost, and the lines round it are not")
         except LogStoreError as error:
             unreadable.append(str(error))
         except OSError as error:
@@ -153,11 +155,9 @@ def _row(log_dir: LogDirView, staged: Staged, now_ms: int) -> StagedRow:
 def _state(staged: Staged, now_ms: int) -> str:
     if staged.record is not None:
         return "due" if staged.is_due(now_ms) else "staged"
-    from layout.directory_name import DirectoryKind, parse
-    from layout.ours import STAGED_RECORD
+    from logstore.staging import BROKERS_STRAY
 
-    is_stray = parse(staged.name).kind is DirectoryKind.STRAY and STAGED_RECORD not in (staged.problem or "")
-    return "stray" if is_stray else "damaged"
+    return "stray" if staged.problem == BROKERS_STRAY else "damaged"
 
 
 def _weigh(log_dir: LogDirView, staged: Staged) -> tuple[int | None, int | None]:

@@ -42,7 +42,7 @@ _RULE: Mapping[DirectoryKind, str] = {
     DirectoryKind.INTERNAL: "__cluster_metadata is KRaft's own log, remote-log-index-cache belongs to tiered storage",
 }
 _BY_TOPIC_ID = "the path is the first two digits of a topic ID in hex, the ID in hex, '_', partition"
-_IN_PLACE = "the name is a stray's, and the record in it says what it was and when a purge may take it"
+_IN_PLACE = "the name is a stray's, and a line of .logstore_ledger says what it was and when a purge may take it"
 
 
 def explain_log_dir(home: PathInLogDir, rows: Sequence[Mapping[str, Any]]) -> Explanation:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from layout import checkpoint, clean_shutdown, meta_properties, partition_metadata, segment_name
 from layout.errors import BrokerEffect, DamagedFileError
+from layout.scheme import LEDGER_FILE
 from layout.segment_name import FileKind, Transient
 from logstore import UnreadableFileError
 from logstore.fs import kind_of_file, read_small_file
@@ -30,6 +31,7 @@ _OF_LOG_DIR: Mapping[str, str] = {
     LOCK_FILE: "the lock file: what counts is whether a process holds a lock on it, not that it exists",
     "bootstrap.checkpoint": "the first records of a new KRaft metadata log",
     "_rlmm_committed_offsets": "offsets of tiered storage, of 3.4 and 3.5 alone",
+    LEDGER_FILE: "the ledger of this tool: what is staged beside it, why, until when, and the way back",
 }
 _OF_PARTITION: Mapping[FileKind, str] = {
     FileKind.LOG: "a segment: records from offset {offset} on",
@@ -42,7 +44,6 @@ _OF_PARTITION: Mapping[FileKind, str] = {
     FileKind.PARTITION_METADATA: "the topic ID of the replica",
     FileKind.QUORUM_STATE: "the election state of a KRaft node; a node that cannot read it does not start",
     FileKind.REMOTE_LOG_SNAPSHOT: "a snapshot of tiered storage, of 3.6 and 3.7 alone",
-    FileKind.STAGED_RECORD: "the record of a staged replica: where it was, why it was staged, and until when it stays",
     FileKind.OTHER: "no file of Kafka's; a broker passes it over",
 }
 _TRANSIENT: Mapping[Transient, str] = {
@@ -62,9 +63,11 @@ def explain_file(path: str, home: PathInLogDir | None) -> Explanation:
     facts.append(("is", kind_of_file(mode)))
     facts.append(("size on disk", size(os.lstat(path).st_blocks * 512)))
     facts.append(("length", size(os.lstat(path).st_size)))
-    if home is not None and "/" not in home.name:
+    if name == LEDGER_FILE or (home is not None and "/" not in home.name):
         what = _OF_LOG_DIR.get(name.removesuffix(".tmp"), "no file of Kafka's; a broker passes over plain files")
         rule = "a file of this name at the top of a log dir"
+        if name == LEDGER_FILE:
+            rule = "a file of this name beside what is staged"
         if name.endswith(".tmp"):
             what = f"{what}; this one was being written, is never read, and is written over by the next write"
     else:

@@ -28,7 +28,7 @@ from layout.ours import (
 from tests.layout.ours.test_staged_record import RECORD, RECORDS
 
 A, B, C = (f"{RECORD.topic_id}_{number}" for number in range(3))
-STAGED, RESTORED, PURGING, PURGED = LedgerEvent
+STAGED, RESTORED, PURGING, PURGED, KEPT = LedgerEvent
 NAMES = st.sampled_from([A, B, C, "orders-0.0123456789abcdef0123456789abcdef-stray", "caf\udce9-0"])
 
 
@@ -83,7 +83,7 @@ def test_the_newest_line_about_a_name_counts(events: list[tuple[LedgerEvent, str
     for event, name in events:
         former = expected.get(name)
         record = RECORD if event is STAGED else None if former is None else former.record
-        expected[name] = LedgerEntry(event, record)
+        expected[name] = LedgerEntry(STAGED if event is KEPT else event, record)
     data = ledger_of(*(encode_staged(name, RECORD) if event is STAGED else encode_event(event, name)
                        for event, name in events))  # fmt: skip
     assert parse_ledger(data).entries == expected
@@ -91,7 +91,11 @@ def test_the_newest_line_about_a_name_counts(events: list[tuple[LedgerEvent, str
 
 def test_what_was_purged_or_may_have_been_is_never_whole() -> None:
     whole = {event: not LedgerEntry(event, RECORD).may_be_partly_purged for event in LedgerEvent}
-    assert whole == {STAGED: True, RESTORED: True, PURGING: False, PURGED: False}
+    assert whole == {STAGED: True, RESTORED: True, PURGING: False, PURGED: False, KEPT: True}
+    begun = LedgerEntry(PURGING, RECORD)
+    assert LedgerEntry.after(begun, PURGED).may_be_partly_purged
+    assert LedgerEntry.after(begun, KEPT) == LedgerEntry(STAGED, RECORD), "the purge ended before it touched it"
+    assert LedgerEntry.after(None, PURGING) == LedgerEntry(PURGING, None)
 
 
 @given(st.integers(0, 4000))

@@ -50,7 +50,7 @@ def test_a_file_that_finds_no_room_leaves_the_old_one_and_nothing_else(fake: Fak
 def test_a_new_file_that_finds_no_room_is_gone_again(fake: FakeFilesystem) -> None:
     fake.set_disk_usage(fake.get_disk_usage().used + 10)
     with Directory.open("/disk/kafka/orders-0") as replica, pytest.raises(OSError, match="No space"):
-        write_new_file(Disk(), replica, "staged.json", b"x" * 1000, durable=True)
+        write_new_file(Disk(), replica, "move.json", b"x" * 1000, durable=True)
     assert fake.listdir("/disk/kafka/orders-0") == []
 
 

@@ -22,10 +22,13 @@ from tests.logstore.engine import (
     ORDERS_ID,
     SHIPPED,
     DiskThat,
+    Picture,
     contents,
+    contents_as_told,
     fill,
     formatted,
     read_offsets,
+    without_copy_numbers,
     write_offsets,
 )
 
@@ -68,6 +71,11 @@ def stage_step(number: int = 0) -> Stage:
     return Stage(0, f"orders-{number}", "orders", number, str(ORDERS_ID), "V", "because", NOW_MS, NOW_MS + 5)
 
 
+def seen(path: Path) -> Picture:
+    """What a log dir holds, but for the numbers in the names of staged directories: no name is used twice."""
+    return without_copy_numbers(contents_as_told(path))
+
+
 ALL: dict[str, list[IntentStep]] = {
     "tiers": [MakeDirectory(0, "org", tier=True), MakeDirectory(0, "org/apache", tier=True)],
     "prefixes": [MakeDirectory(0, f"{number:02x}", tier=False) for number in range(20)],
@@ -94,16 +102,16 @@ ALL: dict[str, list[IntentStep]] = {
 def test_done_again_they_change_nothing_and_their_inverses_bring_everything_back(
     path: Path, do: Do, steps: list[IntentStep]
 ) -> None:
-    before = contents(path)
+    before = seen(path)
     do(*steps)
-    after = contents(path)
+    after = seen(path)
     assert after != before
     do(*steps, resuming=True)
-    assert contents(path) == after
+    assert seen(path) == after
     do(*inverse_steps(steps), resuming=True)
-    assert contents(path) == before
+    assert seen(path) == before
     do(*inverse_steps(steps), resuming=True)
-    assert contents(path) == before
+    assert seen(path) == before
 
 
 @pytest.mark.parametrize("steps", ALL.values(), ids=ALL)
@@ -112,10 +120,10 @@ def test_whatever_part_of_them_was_done_the_rest_can_be_done(path: Path, do: Do,
         do(*steps[: number + 1], resuming=number > 0)
         do(*inverse_steps(steps), resuming=True)
     do(*steps)
-    with_all = contents(path)
+    with_all = seen(path)
     do(*inverse_steps(steps[1:]), resuming=True)
     do(*steps, resuming=True)
-    assert contents(path) == with_all
+    assert seen(path) == with_all
 
 
 def test_a_tier_that_holds_something_stays_with_its_marker(path: Path, do: Do) -> None:

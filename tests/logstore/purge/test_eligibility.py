@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
-from layout.ours import STAGED_RECORD
+from layout.ours import LedgerEvent
+from layout.scheme import LEDGER_FILE
 from logstore.log_dir import FileHolder
 from logstore.purge import PurgeRules, eligibility
+from logstore.purge.eligibility import DueDirectory
 from logstore.purge.report import KeepReason, KeptDirectory
-from tests.logstore.engine import NOW_MS
+from logstore.staging import FallbackRecords, note_event
+from tests.logstore.engine import NOW_MS, ledger_entries, write_ledger
+from tests.logstore.purge.test_purge import damage_line_of
 from tests.logstore.purge.test_purge_removal import DUE_MS, NAME, Case, case, segment
 
 __all__ = ["case"]
@@ -20,10 +26,10 @@ __all__ = ["case"]
 
 @pytest.mark.parametrize("now_ms", [DUE_MS - 1, NOW_MS - 1, 0])
 def test_before_its_time_nothing_goes_not_even_when_the_clock_went_backwards(case: Case, now_ms: int) -> None:
-    kept = case.empty(PurgeRules(now_ms))
+    kept = case.judge(PurgeRules(now_ms))
     assert isinstance(kept, KeptDirectory)
     assert (kept.why, kept.due_ms) == (KeepReason.NOT_DUE, DUE_MS)
-    assert len(case.names()) == 4
+    assert len(case.names()) == 3
 
 
 def test_before_its_time_it_goes_only_when_that_is_said(case: Case) -> None:
@@ -31,34 +37,77 @@ def test_before_its_time_it_goes_only_when_that_is_said(case: Case) -> None:
     assert not case.directory.exists()
 
 
+def of_another_partition(ledger: Path) -> None:
+    """A valid line that speaks of another partition than the name does."""
+    record = ledger_entries(ledger.parent)[NAME].record
+    assert record is not None
+    write_ledger(ledger.parent, {NAME: replace(record, partition=1, path="orders-1")})
+
+
+def of_a_later_release(ledger: Path) -> None:
+    text = b'["logstore-ledger",2]'
+    ledger.write_bytes(b"%08x %b\n" % (crc32(text), text))
+
+
+def into_a_link(ledger: Path) -> None:
+    ledger.unlink()
+    ledger.symlink_to("/etc/hostname")
+
+
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
-        (lambda record: record.unlink(), KeepReason.NO_RECORD),
-        (lambda record: record.write_bytes(b"{}"), KeepReason.DAMAGED_RECORD),
-        (lambda record: record.write_bytes(record.read_bytes().replace(b'"partition": 0', b'"partition": 1')),
-         KeepReason.DAMAGED_RECORD),
-        (lambda record: (record.unlink(), record.symlink_to("/etc/hostname")), KeepReason.DAMAGED_RECORD),
+        (lambda ledger: ledger.unlink(), KeepReason.NO_RECORD),
+        (lambda ledger: ledger.write_bytes(b""), KeepReason.NO_RECORD),
+        (lambda ledger: damage_line_of(ledger.parent, NAME), KeepReason.DAMAGED_RECORD),
+        (of_another_partition, KeepReason.DAMAGED_RECORD),
+        (of_a_later_release, KeepReason.DAMAGED_RECORD),
+        (into_a_link, KeepReason.DAMAGED_RECORD),
     ],
-)  # fmt: skip
-def test_without_a_valid_record_nothing_goes(case: Case, spoil: Callable[[Path], object], why: KeepReason) -> None:
-    spoil(case.directory / STAGED_RECORD)
-    kept = case.empty(PurgeRules(DUE_MS, before_due=True))
+)
+def test_without_a_valid_line_nothing_goes(case: Case, spoil: Callable[[Path], object], why: KeepReason) -> None:
+    spoil(case.directory.parent / LEDGER_FILE)
+    kept = case.judge(PurgeRules(DUE_MS, before_due=True))
     assert isinstance(kept, KeptDirectory)
     assert kept.why is why
     assert (case.directory / "00000000000000000000.log").exists()
 
 
-def test_an_empty_directory_without_a_record_is_what_a_crash_left_and_goes(case: Case) -> None:
+def say(case: Case, event: LedgerEvent) -> None:
+    with case.staging().root as root:
+        note_event(case.log_dir, root, FallbackRecords(None), event, [NAME], durable=True)
+    case.log_dir.ledgers.close()  # its descriptors are counted
+
+
+def test_what_was_restored_and_lies_there_again_is_not_purged_by_the_old_line(case: Case) -> None:
+    say(case, LedgerEvent.RESTORED)
+    kept = case.judge(PurgeRules(DUE_MS, before_due=True))
+    assert isinstance(kept, KeptDirectory)
+    assert kept.why is KeepReason.DAMAGED_RECORD
+
+
+@pytest.mark.parametrize(("event", "begun"), [(None, False), (LedgerEvent.PURGING, True), (LedgerEvent.PURGED, True)])
+def test_what_a_purge_has_begun_is_due_as_before_and_known_to_be_begun(
+    case: Case, event: LedgerEvent | None, begun: bool
+) -> None:
+    if event is not None:
+        say(case, event)
+    due = case.judge()
+    assert isinstance(due, DueDirectory)
+    assert due.was_begun is begun
+
+
+def test_an_empty_directory_without_a_line_is_what_a_crash_left_and_goes(case: Case) -> None:
     shutil.rmtree(case.directory)
     case.directory.mkdir()
+    (case.directory.parent / LEDGER_FILE).unlink()
     due = case.remove()
     assert due.record is None
     assert not case.directory.exists()
 
 
 def test_only_what_is_meant_is_looked_at(case: Case) -> None:
-    assert case.empty(PurgeRules(DUE_MS, only=lambda staged: staged.partition is None)) is None
+    assert case.judge(PurgeRules(DUE_MS, only=lambda staged: staged.partition is None)) is None
     seen = []
     case.remove(PurgeRules(DUE_MS, only=lambda staged: bool(seen.append(staged.location)) or True))
     assert seen == [f"deleting/{NAME}"]
@@ -66,10 +115,10 @@ def test_only_what_is_meant_is_looked_at(case: Case) -> None:
 
 def test_a_directory_that_a_process_holds_can_be_left_alone(case: Case) -> None:
     case.holders[segment(case).stat().st_ino] = (FileHolder(42, "java"),)
-    kept = case.empty(PurgeRules(DUE_MS, keep_held=True))
+    kept = case.judge(PurgeRules(DUE_MS, keep_held=True))
     assert isinstance(kept, KeptDirectory)
     assert (kept.why, kept.reason) == (KeepReason.IN_USE, "held open by process 42 (java)")
-    assert len(case.names()) == 5
+    assert len(case.names()) == 4
 
 
 def test_the_step_is_a_gibibyte_where_nothing_is_said() -> None:

@@ -13,17 +13,18 @@ import pytest
 from layout.directory_name import stray_name
 from layout.meta_properties import FILE_NAME as IDENTITY_FILE
 from layout.meta_properties import encode
-from layout.ours import STAGED_RECORD
+from layout.ours import LedgerEvent, encode_mark, parse_ledger
+from layout.scheme import LEDGER_FILE
 from layout.topic import TopicPartition
-from logstore import OfflineLogDirError
+from logstore import ChangeRefusedError, OfflineLogDirError
 from logstore.clock import ManualClock
 from logstore.fs import Disk
-from logstore.log_dir import LogDir, ReadOnlyLogDir
+from logstore.log_dir import Ledgers, LogDir, ReadOnlyLogDir
 from logstore.purge import DEFAULT_WORKERS, LogDirPurge, PurgeRules, Throttle, planned_purge, purge, purge_steps
 from logstore.purge import run as purge_module
 from logstore.purge import workers as purge_workers
 from logstore.purge.report import KeepReason
-from logstore.staging import FallbackRecords, Placement, Staged, list_staged, stage
+from logstore.staging import FallbackRecords, Placement, Staged, list_staged, planned_restore, restore, stage
 from tests.logstore.engine import (
     NOW_MS,
     DiskThat,
@@ -32,6 +33,7 @@ from tests.logstore.engine import (
     formatted,
     full_disk,
     identity,
+    ledger_events,
     open_descriptors,
     picture,
 )
@@ -58,8 +60,18 @@ def staged(
     ]
     stage(log_dir, candidates, NOW_MS, placement=placement, **options)
     if disk is not None:
-        log_dir.disk = disk
+        log_dir.ledgers.close()
+        log_dir.disk, log_dir.ledgers = disk, Ledgers(disk)
     return log_dir
+
+
+def damage_line_of(root: Path, name: str) -> None:
+    """Let the disk forget a bit of a line of the ledger that was durable once."""
+    data = (root / LEDGER_FILE).read_bytes()
+    used = data[: parse_ledger(data).end]
+    place = used.index(name.encode())
+    spoilt = used[:place] + bytes([used[place] ^ 1]) + used[place + 1 :]
+    (root / LEDGER_FILE).write_bytes(spoilt + encode_mark(len(used)))
 
 
 def only(log_dir: LogDir, rules: PurgeRules, **options) -> LogDirPurge:
@@ -116,9 +128,7 @@ def test_the_plan_is_what_the_purge_does(tmp_path: Path) -> None:
     path = tmp_path / "disk"
     staged(path, 5).close()
     (path / "deleting" / "not-ours").mkdir()
-    record = next((path / "deleting").glob("*_1")) / STAGED_RECORD
-    record.unlink()  # it may be linked into others
-    record.write_bytes(b"")
+    damage_line_of(path / "deleting", next((path / "deleting").glob("*_1")).name)
     before = picture(path)
     with ReadOnlyLogDir.open(str(path)) as view:
         planned = planned_purge(view, PurgeRules(NOW_MS + 3000))
@@ -142,10 +152,10 @@ def test_beside_a_brokers_log_dir_and_in_place_it_takes_ours_and_leaves_what_a_b
     assert len(report.purged) == 4
     assert [(kept.location, kept.why) for kept in report.kept] == [(left.name, KeepReason.NO_RECORD)]
     assert (left / "00000000000000000000.log").exists()
-    assert list((tmp_path / "kafka.deleting").iterdir()) == []
+    assert [each.name for each in (tmp_path / "kafka.deleting").iterdir()] == [LEDGER_FILE]
 
 
-def test_a_record_outside_the_full_disk_counts_and_goes_last(tmp_path: Path) -> None:
+def test_a_record_outside_the_full_disk_counts_until_its_directory_is_gone(tmp_path: Path) -> None:
     fallback = FallbackRecords(str(tmp_path / "spare"))
     (tmp_path / "spare").mkdir()
     path = formatted(tmp_path / "disk")
@@ -155,51 +165,99 @@ def test_a_record_outside_the_full_disk_counts_and_goes_last(tmp_path: Path) -> 
         assert [kept.why for kept in only(log_dir, PurgeRules(LATER_MS)).kept] == [KeepReason.NO_RECORD]
         report = only(log_dir, PurgeRules(LATER_MS), fallback=fallback)
         assert [purged.location for purged in report.purged] == [found.location]
-        assert fallback.read(log_dir, found.name) is None
+        assert fallback.read(log_dir) is None
 
 
-def test_the_records_go_only_after_a_barrier(tmp_path: Path) -> None:
-    class Ordered(Disk):
-        steps: list[str]
+class RootSyncFails(Disk):
+    """Refuses to sync the staging root, as long as it is told to."""
 
-        def sync_file_system(self, descriptor: int) -> bool:
-            self.steps.append("barrier")
-            return super().sync_file_system(descriptor)
+    number: int | None = errno.ENOSPC
 
-        def unlink(self, parent: int, name: str) -> None:
-            self.steps.append("record" if name == STAGED_RECORD else "content")
-            super().unlink(parent, name)
+    def sync(self, descriptor: int) -> None:
+        if self.number is not None and os.readlink(f"/proc/self/fd/{descriptor}").endswith("/deleting"):
+            raise OSError(self.number, os.strerror(self.number))
+        super().sync(descriptor)
 
-    disk = Ordered()
-    disk.steps = []
+
+def test_what_the_disk_does_not_confirm_is_not_reported_as_purged(tmp_path: Path) -> None:
+    disk = RootSyncFails()
+    disk.number = None
     with staged(tmp_path / "disk", 8, disk=disk) as log_dir:
-        only(log_dir, PurgeRules(LATER_MS), workers=2)
-    assert disk.steps[:33] == ["content"] * 24 + ["barrier"] + ["record"] * 8
-
-
-@pytest.mark.parametrize("count", [2, 8])
-def test_where_there_is_no_barrier_each_directory_is_synced(tmp_path: Path, count: int) -> None:
-    class Plain(DiskThat):
-        def sync_file_system(self, descriptor: int) -> bool:
-            return False
-
-    disk = Plain()
-    with staged(tmp_path / "disk", count, disk=disk) as log_dir:
-        only(log_dir, PurgeRules(LATER_MS))
-        # Each directory, the staging root, and the log dir twice: its mark comes and goes.
-        assert disk.calls["sync"] >= count + 1
-    assert list((tmp_path / "disk" / "deleting").iterdir()) == []
-
-
-def test_a_barrier_that_fails_leaves_every_record(tmp_path: Path) -> None:
-    disk = DiskThat(errno.ENOSPC, {"sync_file_system"})
-    with staged(tmp_path / "disk", 8, disk=disk) as log_dir:
+        log_dir.ledgers.of(log_dir.root.child("deleting"))  # which syncs the staging root as well
+        disk.number = errno.ENOSPC
         report = only(log_dir, PurgeRules(LATER_MS))
         assert report.purged == []
-        assert "keep their records" in report.failures[0]
+        assert report.partly_bytes > 0
+        assert "8 directories were removed, and the disk does not confirm it" in report.failures[0]
         assert not report.is_whole
-        disk.fails.clear()
-        assert len(only(log_dir, PurgeRules(LATER_MS)).purged) == 8
+
+
+def test_what_was_removed_before_the_staging_root_failed_is_not_reported_as_purged(tmp_path: Path) -> None:
+    disk = RootSyncFails()
+    disk.number = None
+    with staged(tmp_path / "disk", 8, disk=disk) as log_dir:
+        log_dir.ledgers.of(log_dir.root.child("deleting"))
+        disk.number = errno.EIO
+        report = only(log_dir, PurgeRules(LATER_MS))
+        assert report.purged == []
+        assert "offline" in str(report.error)
+        assert set(ledger_events(tmp_path / "disk" / "deleting").values()) == {LedgerEvent.PURGING}
+        log_dir.abandon()
+
+
+class NoRoomForLines(Disk):
+    """Has no room for more than some bytes of lines at a time, and counts what was announced before each removal."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self.announced: list[int] = []
+
+    def write(self, descriptor: int, data: bytes) -> None:
+        lines = data.count(b'["purging"')
+        if lines and len(data) > self.most_bytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.announced += [lines] if lines else []
+        super().write(descriptor, data)
+
+
+def test_a_full_disk_announces_a_few_at_a_time(tmp_path: Path) -> None:
+    disk = NoRoomForLines(1600)
+    with staged(tmp_path / "disk", 70, disk=disk) as log_dir:
+        report = only(log_dir, PurgeRules(NOW_MS + 100_000))
+    assert (len(report.purged), report.is_whole) == (70, True)
+    assert disk.announced == [32, 32, 6]
+    assert set(ledger_events(tmp_path / "disk" / "deleting").values()) == {LedgerEvent.PURGED}
+
+
+def test_where_not_even_that_has_room_it_purges_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = NoRoomForLines(0)
+    with staged(tmp_path / "disk", 5, disk=disk) as log_dir:
+        assert len(only(log_dir, PurgeRules(LATER_MS)).purged) == 5
+    assert disk.announced == []
+    assert "no room to note that a purge is under way" in caplog.text
+
+
+def test_what_a_purge_that_was_killed_had_announced_is_never_restored_and_the_next_purge_takes_it(
+    tmp_path: Path,
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    class Dying(Disk):
+        def unlink(self, parent: int, name: str) -> None:
+            raise Killed
+
+    path = tmp_path / "disk"
+    with pytest.raises(Killed), staged(path, 3, disk=Dying()) as log_dir:
+        only(log_dir, PurgeRules(LATER_MS - 7000), workers=1)
+    assert list(ledger_events(path / "deleting").values()) == [LedgerEvent.PURGING] * 3
+    with LogDir.open(str(path)) as log_dir:
+        for each in list_staged(log_dir):
+            with pytest.raises(ChangeRefusedError, match="can only be purged"):
+                planned_restore(log_dir, each)
+        assert len(only(log_dir, PurgeRules(LATER_MS)).purged) == 3
 
 
 def test_batches_follow_each_other_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,26 +270,37 @@ def test_batches_follow_each_other_to_the_end(tmp_path: Path, monkeypatch: pytes
     assert sum(directories for directories, _ in reported) == 8
 
 
-def test_cancelled_it_finishes_the_batches_that_it_has_emptied_and_the_next_one_goes_on(
-    tmp_path: Path, monkeypatch
-) -> None:
-    monkeypatch.setattr(purge_workers, "PURGE_BATCH_SIZE", 2)
+def test_cancelled_it_leaves_the_rest_as_it_was_and_each_of_that_can_be_restored(tmp_path: Path) -> None:
     cancel = threading.Event()
 
     def stop(directories: int, number_of_bytes: int) -> None:
         if directories:
             cancel.set()
 
-    with staged(tmp_path / "disk", 8) as log_dir:
+    path = tmp_path / "disk"
+    with staged(path, 8) as log_dir:
         report = only(log_dir, PurgeRules(LATER_MS, cancel=cancel, progress=stop), workers=1)
         assert report.cancelled
         assert not report.is_whole
-        gone = len(report.purged)
-        assert gone in (2, 3, 4)  # the second batch is begun when the first is brought to its end
-        left = [path for path in (tmp_path / "disk" / "deleting").iterdir() if path.is_dir()]
-        assert len(left) == 8 - gone
-        assert all({path.name for path in each.iterdir()} > {STAGED_RECORD} for each in left)
-        assert len(only(log_dir, PurgeRules(LATER_MS)).purged) == 8 - gone
+        assert len(report.purged) == 1
+    with LogDir.open(str(path)) as log_dir:
+        left = list_staged(log_dir)
+        assert len(left) == 7
+        back = restore(log_dir, left[0])
+        assert len(os.listdir(path / back.path)) == 3
+        assert all(planned_restore(log_dir, each) for each in left[1:])
+        assert len(only(log_dir, PurgeRules(LATER_MS)).purged) == 6
+
+
+def test_cancelled_in_the_middle_of_a_directory_that_one_alone_can_only_be_purged(tmp_path: Path) -> None:
+    cancel = threading.Event()
+    path = tmp_path / "disk"
+    with staged(path, 8) as log_dir:
+        rules = PurgeRules(LATER_MS, cancel=cancel, progress=lambda *_: cancel.set())
+        assert only(log_dir, rules, workers=1).purged == []
+        (partly,) = [each for each in list_staged(log_dir) if each.may_be_partly_purged]
+        assert len(os.listdir(path / partly.location)) == 2
+        assert ledger_events(path / "deleting")[partly.name] is LedgerEvent.PURGING
 
 
 def test_cancelled_while_the_throttle_waits_it_comes_to_an_orderly_end(tmp_path: Path) -> None:
@@ -246,7 +315,7 @@ def test_cancelled_while_the_throttle_waits_it_comes_to_an_orderly_end(tmp_path:
         report = only(log_dir, PurgeRules(LATER_MS, Throttle(Clock(), unlinks_per_s=1), cancel), workers=1)
         assert report.cancelled
         assert report.purged == []
-        assert len([each for each in list_staged(log_dir) if each.record]) == 3
+        assert [each.may_be_partly_purged for each in list_staged(log_dir) if each.record] == [False] * 3
 
 
 def test_one_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path) -> None:
@@ -256,7 +325,8 @@ def test_one_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path) -> 
         report = only(log_dir, PurgeRules(LATER_MS))
         assert len(report.purged) == 2
         assert report.failures == [f"deleting/{stuck.name} is not purged whole: Operation not permitted"]
-        assert (stuck / STAGED_RECORD).exists()
+        assert ledger_events(stuck.parent)[stuck.name] is LedgerEvent.STAGED
+        assert len(list(stuck.iterdir())) == 3
 
 
 def test_a_disk_that_fails_goes_offline_and_the_others_go_on(tmp_path: Path) -> None:

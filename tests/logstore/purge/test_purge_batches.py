@@ -1,4 +1,4 @@
-"""Batches of a purge: one is emptied while the one before is finished, and records wait for their own barrier."""
+"""Batches of a purge: what is done in which order, and what several threads do with one."""
 
 from __future__ import annotations
 
@@ -12,122 +12,83 @@ from pathlib import Path
 
 import pytest
 
-from layout.directory_name import parse_staged
-from layout.ours import STAGED_RECORD
+from layout.ours import LedgerEvent
+from layout.scheme import LEDGER_FILE
 from logstore.clock import ManualClock
 from logstore.fs import Disk
 from logstore.parallel import threads
 from logstore.purge import PurgeRules, Throttle
-from logstore.purge import batches as purge_batches
 from logstore.purge import workers as purge_workers
-from logstore.purge.batches import BatchWorker, PurgeBatch
-from logstore.purge.eligibility import StagingRoot
-from logstore.purge.remove import Removal
-from logstore.staging import FallbackRecords, RecordReader, list_staged, staging_roots
-from tests.logstore.engine import NOW_MS, DiskThat
+from logstore.purge.eligibility import DueDirectory, StagingRoot
+from logstore.purge.workers import PurgeWorkers
+from logstore.staging import FallbackRecords, RootLedger, staged_names, staging_roots
+from tests.logstore.engine import NOW_MS, DiskThat, ledger_events
 from tests.logstore.purge.test_purge import LATER_MS, only, staged
 from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of five, which are more than are synced one by one; and processes from two of them on."""
+    """Batches of five, and processes from two of them on."""
     monkeypatch.setattr(purge_workers, "PURGE_BATCH_SIZE", 5)
     monkeypatch.setattr(purge_workers, "_SMALLEST_BATCH", 5)
     monkeypatch.setattr(purge_workers, "PROCESSES_FROM", 10)
 
 
 class Noted(Disk):
-    """Writes down barriers, and which directory lost its record or something else; forked processes do so too."""
+    """Writes down what is done to the ledger, to the staging root and to what lies in it; forked processes do too."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.path.touch()
 
     @property
-    def steps(self) -> list[tuple[str, str]]:
-        """What was done, and to which directory."""
-        return [
-            (what, where) for what, _, where in (line.partition(": ") for line in self.path.read_text().split("\n"))
-        ]
+    def steps(self) -> list[str]:
+        """What was done, in its order."""
+        return self.path.read_text().splitlines()
 
     def note(self, what: str, descriptor: int) -> None:
+        name = os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
+        kind = {LEDGER_FILE: "ledger", "deleting": "root"}.get(name, "directory")
         with self.path.open("a") as notes:
-            notes.write(f"{what}: {os.path.basename(os.readlink(f'/proc/self/fd/{descriptor}'))}\n")
+            notes.write(f"{what} {kind}\n")
 
-    def sync_file_system(self, descriptor: int) -> bool:
-        barrier = f"barrier {os.getpid()} {self.path.stat().st_size}"
-        self.note(barrier, descriptor)
-        done = super().sync_file_system(descriptor)
-        self.note(f"end of {barrier}", descriptor)
-        return done
+    def write(self, descriptor: int, data: bytes) -> None:
+        self.note("write", descriptor)
+        super().write(descriptor, data)
+
+    def sync(self, descriptor: int) -> None:
+        super().sync(descriptor)
+        self.note("sync", descriptor)
 
     def unlink(self, parent: int, name: str) -> None:
         if not name.startswith(".logstore"):
-            self.note("record" if name == STAGED_RECORD else "content", parent)
+            self.note("remove from", parent)
         super().unlink(parent, name)
 
-
-@pytest.mark.parametrize("waits", ["barrier", "rmdir"])
-def test_the_next_batch_is_emptied_while_the_one_before_comes_to_its_end(tmp_path: Path, waits: str) -> None:
-    class Patient(Noted):
-        """Its first barrier, or removal of a directory, ends when something of the second batch is gone."""
-
-        seen = threading.Event()
-        in_time: bool | None = None
-
-        def wait(self, what: str) -> None:
-            if what == waits and self.in_time is None:
-                self.in_time = self.seen.wait(PATIENCE_S)
-
-        def sync_file_system(self, descriptor: int) -> bool:
-            self.wait("barrier")
-            return super().sync_file_system(descriptor)
-
-        def rmdir(self, parent: int, name: str) -> None:
-            self.wait("rmdir")
-            super().rmdir(parent, name)
-
-        def unlink(self, parent: int, name: str) -> None:
-            super().unlink(parent, name)
-            if len({where for what, where in self.steps if what == "content"}) > 5:
-                self.seen.set()
-
-    disk = Patient(tmp_path / "notes")
-    with staged(tmp_path / "disk", 15, disk=disk) as log_dir:
-        assert len(only(log_dir, PurgeRules(LATER_MS * 2), workers=1).purged) == 15
-    assert disk.in_time
+    def rmdir(self, parent: int, name: str) -> None:
+        super().rmdir(parent, name)
+        self.note("remove from", parent)
 
 
 @pytest.mark.parametrize("may_fork", [False, True])
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_no_record_goes_before_a_barrier_that_came_after_the_rest_of_its_directory(
+def test_all_is_announced_before_anything_is_removed_and_said_to_be_gone_when_that_is_durable(
     tmp_path: Path, workers: int, may_fork: bool
 ) -> None:
     disk = Noted(tmp_path / "notes")
+    root = tmp_path / "disk" / "deleting"
     with staged(tmp_path / "disk", 25, disk=disk) as log_dir:
         assert len(only(log_dir, PurgeRules(LATER_MS * 3), workers=workers, may_fork=may_fork).purged) == 25
-    names = {where for what, where in disk.steps if what == "record"}
-    assert len(names) == 25
-    for name in names:
-        rest = max(place for place, step in enumerate(disk.steps) if step == ("content", name))
-        between = [what for what, _ in disk.steps[rest : disk.steps.index(("record", name))]]
-        assert any(f"end of {what}" in between for what in between), name
-
-
-def test_a_barrier_that_fails_concerns_its_own_batch_alone(tmp_path: Path) -> None:
-    disk = DiskThat(errno.ENOSPC, {"sync_file_system"})
-    disk.after = 1
-    with staged(tmp_path / "disk", 15, disk=disk) as log_dir:
-        disk.fails = {"sync_file_system"}
-        report = only(log_dir, PurgeRules(LATER_MS * 2), workers=1)
-        assert len(report.purged) == 5
-        assert [failure.split(": ")[1].split(",")[0] for failure in report.failures] == [
-            "5 directories were emptied"
-        ] * 2
-        assert len(list_staged(log_dir)) == 10
-        disk.fails.clear()
-        assert len(only(log_dir, PurgeRules(LATER_MS * 2)).purged) == 10
+    steps = disk.steps
+    removals = [place for place, step in enumerate(steps) if step.startswith("remove")]
+    assert len(removals) == 25 * 4
+    before, after = steps[: removals[0]], steps[removals[-1] + 1 :]
+    announced = [step for step in before if step.endswith("ledger")]
+    assert announced == ["write ledger", "sync ledger", "write ledger"], "the lines, their sync, and the mark of that"
+    assert [step for step in steps[removals[0] : removals[-1]] if not step.startswith("remove")] == []
+    assert after.index("sync root") < after.index("write ledger")
+    assert [*ledger_events(root).values()] == [LedgerEvent.PURGED] * 25
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -141,7 +102,7 @@ def test_what_was_gone_before_the_disk_failed_is_reported(
         report = only(log_dir, PurgeRules(LATER_MS * 4), workers=workers)
         assert "offline" in str(report.error)
         reported = len(report.purged)
-        assert reported == 20 if workers == 1 else reported in (5, 10, 15, 20)
+        assert reported == 22
         log_dir.abandon()
     left = {path.name for path in (tmp_path / "disk" / "deleting").iterdir()}
     assert not left & {purged.location.partition("/")[2] for purged in report.purged}
@@ -161,7 +122,7 @@ class Meeting(Disk):
             self.barriers[what].wait(PATIENCE_S)
 
     def unlink(self, parent: int, name: str) -> None:
-        if not name.startswith((".", STAGED_RECORD)):
+        if not name.startswith("."):
             self.meet("unlink")
         super().unlink(parent, name)
 
@@ -175,7 +136,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """One batch, of which a thread takes one directory at a time."""
     monkeypatch.setattr(purge_workers, "PURGE_BATCH_SIZE", 25)
     monkeypatch.setattr(purge_workers, "_SMALLEST_BATCH", 25)
-    monkeypatch.setattr(purge_batches, "_PIECE", 1)
+    monkeypatch.setattr(purge_workers, "_PIECE", 1)
 
 
 @pytest.fixture
@@ -185,37 +146,38 @@ def waited_for(pieces: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("waited_for")
-def test_where_files_are_waited_for_several_threads_empty_a_batch_and_several_finish_it(tmp_path: Path) -> None:
-    disk = Meeting(purge_batches.EMPTYING, purge_batches.FINISHING)
+def test_where_files_are_waited_for_several_threads_remove_a_batch(tmp_path: Path) -> None:
+    disk = Meeting(purge_workers.REMOVING, purge_workers.REMOVING)
     with staged(tmp_path / "disk", 25, disk=disk) as log_dir:
         assert len(only(log_dir, PurgeRules(LATER_MS * 3), workers=1).purged) == 25
     # The thread that asks does the first piece.
-    assert len(disk.came["unlink"] - {threading.get_ident()}) == purge_batches.EMPTYING
-    assert len(disk.came["rmdir"] - {threading.get_ident()}) == purge_batches.FINISHING
+    assert len(disk.came["unlink"] - {threading.get_ident()}) == purge_workers.REMOVING
+    assert len(disk.came["rmdir"] - {threading.get_ident()}) == purge_workers.REMOVING
 
 
 @pytest.mark.usefixtures("waited_for")
-def test_what_several_threads_found_out_stands_in_the_order_of_the_names(tmp_path: Path) -> None:
-    class HasLost(Disk):
-        """Some of the records are gone when their turn comes."""
+def test_what_several_threads_found_out_stands_with_its_directory(tmp_path: Path) -> None:
+    class Stuck(Disk):
+        """Some of the directories cannot be removed."""
 
-        def unlink(self, parent: int, name: str) -> None:
-            if name == STAGED_RECORD and os.readlink(f"/proc/self/fd/{parent}").endswith(("_3", "_20")):
-                super().unlink(parent, name)
-            super().unlink(parent, name)
+        def rmdir(self, parent: int, name: str) -> None:
+            if name.endswith(("_3", "_20")):
+                raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+            super().rmdir(parent, name)
 
     with staged(tmp_path / "disk", 25) as log_dir, closing(staging_roots(log_dir)) as roots:
         placement, root = next(roots)
-        names = [parse_staged(name) for name in sorted(os.listdir(root.descriptor))]
-        reader = RecordReader(log_dir, FallbackRecords(None))
-        removal = Removal(StagingRoot(log_dir, placement, root, PurgeRules(LATER_MS * 3), reader), HasLost())
-        with BatchWorker(removal, log_dir.disk) as worker:
-            worker.purge(PurgeBatch(names))
-            worker.end()
-    (batch,) = worker.gone
-    assert [due.name for due in batch.emptied] == [name.text for name in names]
-    lost = [due.name for due, inside in zip(batch.emptied, batch.had_record_inside, strict=True) if not inside]
-    assert lost == [name.text for name in names if name.text.endswith(("_3", "_20"))]
+        ledger = RootLedger(log_dir, root, FallbackRecords(None))
+        staging = StagingRoot(log_dir, placement, root, PurgeRules(LATER_MS * 3), ledger)
+        judged = [staging.judge(*each) for each in staged_names(root, placement)]
+        due = [each for each in judged if isinstance(each, DueDirectory)]
+        workers = PurgeWorkers(staging, Stuck(), 1)
+        workers.purge(due)
+    assert [each.name for each in workers.done] == [each.name for each in due]
+    stuck = {name for name in (each.name for each in due) if name.endswith(("_3", "_20"))}
+    assert {each.name for each in workers.done if each.problem} == stuck
+    assert {each.name for each in workers.done if not each.removed} == stuck
+    assert len(stuck) == 2
 
 
 @pytest.mark.usefixtures("waited_for")
@@ -241,7 +203,7 @@ def test_one_thread_does_all_where_nothing_is_waited_for(tmp_path: Path, monkeyp
 
 
 @pytest.mark.usefixtures("waited_for")
-def test_a_disk_that_fails_one_of_the_threads_fails_the_purge_and_no_record_goes(
+def test_a_disk_that_fails_one_of_the_threads_fails_the_purge_and_nothing_that_is_left_is_restored(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL)
@@ -257,9 +219,10 @@ def test_a_disk_that_fails_one_of_the_threads_fails_the_purge_and_no_record_goes
     with staged(tmp_path / "disk", 25, disk=FailsOne()) as log_dir:
         report = only(log_dir, PurgeRules(LATER_MS * 3), workers=1)
         assert "offline" in str(report.error)
-        assert report.purged == []
         log_dir.abandon()
-    left = list((tmp_path / "disk" / "deleting").iterdir())
-    assert len(left) == 25
-    assert all((directory / STAGED_RECORD).exists() for directory in left)
+    root = tmp_path / "disk" / "deleting"
+    left = {path.name for path in root.iterdir() if path.is_dir()}
+    assert any(name.endswith("_24") for name in left)
+    assert not left & {purged.location.partition("/")[2] for purged in report.purged}
+    assert set(ledger_events(root).values()) == {LedgerEvent.PURGING}
     assert not any(thread.name.startswith(("pace", "purge")) for thread in threading.enumerate())

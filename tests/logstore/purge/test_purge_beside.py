@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 from layout import meta_properties
-from layout.scheme import PURGE_NOTE_FILE
+from layout.ours import LedgerEvent
+from layout.scheme import LEDGER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore import ChangeRefusedError, OfflineLogDirError
 from logstore.fs import TEMPORARY, Directory, Disk
 from logstore.log_dir import LogDir, ReadOnlyLogDir, StagingBeside
 from logstore.log_dir.lock import Lock
 from logstore.purge import LogDirPurge, PurgeRules, planned_purge, purge
-from logstore.staging import FallbackRecords, Placement, find_staged, planned_restore, restore, stage, was_purged_beside
+from logstore.staging import FallbackRecords, Placement, find_staged, planned_restore, restore, stage
 from logstore.store import recover_all
-from tests.logstore.engine import NOW_MS, DiskThat, candidate, fill, formatted, identity, picture
+from tests.logstore.engine import NOW_MS, DiskThat, candidate, fill, formatted, identity, ledger_events, picture
 
 LATER_MS = NOW_MS + 1_000_000
 
@@ -69,7 +70,8 @@ def test_what_is_due_beside_goes_and_what_is_due_in_the_log_dir_is_counted(broke
     assert (report.is_whole, report.waiting, report.not_due) == (True, 2, 1)
     assert partitions(broker) == [2, 3, 4]
     assert picture(broker, but=()) == before, "something in the broker's log dir was touched"
-    assert not (broker.parent / "kafka.deleting" / PURGE_NOTE_FILE).exists()
+    said = [*ledger_events(broker.parent / "kafka.deleting").values()]
+    assert said == [LedgerEvent.PURGED, LedgerEvent.PURGED, LedgerEvent.STAGED]
 
 
 def test_a_staging_root_that_was_made_after_the_purge_began_is_not_touched_without_its_lock(broker: Path) -> None:
@@ -99,12 +101,13 @@ def test_when_the_broker_is_stopped_the_rest_goes(broker: Path, running: Lock) -
     assert (len(report.purged), report.waiting, partitions(broker)) == (2, 0, [])
 
 
-def test_cut_short_it_leaves_its_note_beside_and_half_a_replica_is_never_restored(broker: Path, tmp_path: Path) -> None:
+def test_cut_short_it_has_said_so_beside_and_half_a_replica_is_never_restored(broker: Path, tmp_path: Path) -> None:
     before = picture(broker, but=())
     disk = DiskThat(errno.EIO, {"unlink"}, below=tmp_path / "kafka.deleting")
     report = beside_purge(broker, PurgeRules(NOW_MS + 2000), disk, workers=1)
     assert "Input/output error" in str(report.error)
-    assert (tmp_path / "kafka.deleting" / PURGE_NOTE_FILE).exists()
+    said = [*ledger_events(tmp_path / "kafka.deleting").values()]
+    assert said == [LedgerEvent.PURGING, LedgerEvent.PURGING, LedgerEvent.STAGED]
     assert picture(broker, but=()) == before
     with ReadOnlyLogDir.open(str(broker)) as log_dir:
         for staged in find_staged(log_dir):
@@ -115,30 +118,29 @@ def test_cut_short_it_leaves_its_note_beside_and_half_a_replica_is_never_restore
                 assert planned_restore(log_dir, staged).log_dir == str(broker)
     assert beside_purge(broker, PurgeRules(NOW_MS + 2000)).is_whole
     assert partitions(broker) == [2, 3, 4]
-    assert not (tmp_path / "kafka.deleting" / PURGE_NOTE_FILE).exists()
 
 
 def test_cancelled_it_names_what_is_partly_gone_in_the_staging_root(broker: Path, tmp_path: Path) -> None:
     cancel = threading.Event()
     rules = PurgeRules(LATER_MS, cancel=cancel, progress=lambda *_: cancel.set())
     assert beside_purge(broker, rules, workers=1).cancelled
-    assert (tmp_path / "kafka.deleting" / PURGE_NOTE_FILE).exists()
-    assert not (broker / PURGE_NOTE_FILE).exists()
+    said = sorted(ledger_events(tmp_path / "kafka.deleting").values())
+    assert said == [LedgerEvent.PURGING, LedgerEvent.STAGED, LedgerEvent.STAGED]
+    assert set(ledger_events(broker).values()) == {LedgerEvent.STAGED}
 
 
 def test_what_a_killed_purge_left_half_written_beside_goes_with_the_recovery_of_the_log_dir(
     broker: Path, tmp_path: Path, running: Lock
 ) -> None:
-    draft = tmp_path / "kafka.deleting" / (PURGE_NOTE_FILE + TEMPORARY)
-    draft.write_bytes(b"{")
+    draft = tmp_path / "kafka.deleting" / (LEDGER_FILE + TEMPORARY)
+    draft.write_bytes(b"half a ledger")
     assert beside_purge(broker, PurgeRules(NOW_MS + 1000)).is_whole, "a draft is in nobody's way"
-    draft.write_bytes(b"{")
     running.release()
+    (broker / UNCLEAN_FILE).touch()
     with LogDir.open(str(broker)) as log_dir:
-        assert was_purged_beside(log_dir)
         recover_all([log_dir], FallbackRecords(None))
-        assert not was_purged_beside(log_dir)
     assert not draft.exists()
+    assert partitions(broker) == [1, 2, 3, 4]
 
 
 def test_after_its_disk_failed_it_is_not_used_again(broker: Path, tmp_path: Path) -> None:

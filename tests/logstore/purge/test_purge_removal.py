@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from layout.directory_name import parse_staged
-from layout.ours import STAGED_RECORD
 from logstore import UnsafePathError
 from logstore.fs import Disk
 from logstore.log_dir import FileHolder, LogDir
@@ -23,8 +22,17 @@ from logstore.purge import PurgeRules, measure_removal
 from logstore.purge.eligibility import DueDirectory, StagingRoot
 from logstore.purge.remove import Removal
 from logstore.purge.report import KeptDirectory
-from logstore.staging import FallbackRecords, Placement, RecordReader, open_staging_root, stage
-from tests.logstore.engine import NOW_MS, ORDERS_ID, DiskThat, candidate, fill, formatted, open_descriptors
+from logstore.staging import FallbackRecords, Placement, RootLedger, open_staging_root, stage
+from tests.logstore.engine import (
+    NOW_MS,
+    ORDERS_ID,
+    DiskThat,
+    SwappingDisk,
+    candidate,
+    fill,
+    formatted,
+    open_descriptors,
+)
 
 DUE_MS = NOW_MS + 1000
 NAME = f"{ORDERS_ID}_0"
@@ -60,24 +68,25 @@ class Case:
     def staging(self, rules: PurgeRules | None = None) -> StagingRoot:
         root = open_staging_root(self.log_dir, Placement.INSIDE)
         assert root is not None
-        reader = RecordReader(self.log_dir, FallbackRecords(None))
-        made = StagingRoot(self.log_dir, Placement.INSIDE, root, rules or PurgeRules(DUE_MS), reader)
+        ledger = RootLedger(self.log_dir, root, FallbackRecords(None))
+        made = StagingRoot(self.log_dir, Placement.INSIDE, root, rules or PurgeRules(DUE_MS), ledger)
         made.holders = self.holders
         return made
 
-    def empty(self, rules: PurgeRules | None = None, disk: Disk | None = None) -> DueDirectory | KeptDirectory | None:
+    def judge(self, rules: PurgeRules | None = None) -> DueDirectory | KeptDirectory | None:
         staging = self.staging(rules)
         with staging.root:
-            return Removal(staging, disk or Disk()).empty(parse_staged(NAME))
+            judged = staging.judge(parse_staged(NAME), self.directory.stat().st_ino)
+            if not isinstance(judged, DueDirectory):
+                return judged
+            return staging.kept_in_use(judged) or judged
 
     def remove(self, rules: PurgeRules | None = None, disk: Disk | None = None) -> DueDirectory:
-        staging = self.staging(rules)
+        due, staging = self.judge(rules), self.staging(rules)
+        assert isinstance(due, DueDirectory)
         with staging.root:
-            removal = Removal(staging, disk or Disk())
-            due = removal.empty(parse_staged(NAME))
-            assert isinstance(due, DueDirectory)
-            removal.finish(due)
-            return due
+            assert Removal(staging, disk or Disk()).remove(due) is due.removed
+        return due
 
     def names(self) -> set[str]:
         return set(os.listdir(self.directory))
@@ -94,13 +103,13 @@ def case(tmp_path: Path) -> Iterator[Case]:
     assert open_descriptors() == before
 
 
-def test_all_goes_the_record_last_then_the_directory(case: Case) -> None:
-    disk = Noting()
+def test_all_goes_the_directory_last(case: Case) -> None:
+    disk, names = Noting(), case.names()
     due = case.remove(disk=disk)
     assert not case.directory.exists()
-    assert disk.steps[-2:] == [f"unlink {STAGED_RECORD}", f"rmdir {NAME}"]
-    assert len(disk.steps) == 5
-    assert (due.files, due.problem, due.cancelled) == (3, None, False)
+    assert sorted(disk.steps[:-1]) == sorted(f"unlink {name}" for name in names)
+    assert disk.steps[-1] == f"rmdir {NAME}"
+    assert (due.files, due.problem, due.cancelled, due.removed) == (3, None, False, True)
 
 
 def test_its_last_blocks_are_not_given_back_while_others_wait_for_the_staging_root(case: Case) -> None:
@@ -123,7 +132,7 @@ def test_its_last_blocks_are_not_given_back_while_others_wait_for_the_staging_ro
 
 def test_what_is_given_back_is_what_the_disk_had_given_it(case: Case) -> None:
     (case.directory / "00000000000000000000.log").write_bytes(bytes(300_000))
-    allocated = sum(512 * each.stat().st_blocks for each in case.directory.iterdir() if each.name != STAGED_RECORD)
+    allocated = sum(512 * each.stat().st_blocks for each in case.directory.iterdir())
     staging = case.staging()
     with staging.root, staging.root.child(NAME) as directory:
         planned = measure_removal(directory, {})
@@ -141,7 +150,6 @@ def test_links_fifos_and_sockets_go_and_nothing_is_followed(case: Case, tmp_path
     inner = case.directory / "inner" / "deeper"
     inner.mkdir(parents=True)
     (inner / "link").symlink_to(precious)
-    (inner / STAGED_RECORD).write_text("no record down here")
     with socket.socket(socket.AF_UNIX) as server:
         descriptor = os.open(case.directory, os.O_RDONLY)
         server.bind(f"/proc/self/fd/{descriptor}/socket")
@@ -155,10 +163,11 @@ def test_a_link_in_the_place_of_the_directory_is_left(case: Case, tmp_path: Path
     moved = tmp_path / "moved"
     case.directory.rename(moved)
     case.directory.symlink_to(moved)
-    kept = case.empty()
-    assert isinstance(kept, KeptDirectory)
-    assert "symbolic link" in kept.reason
-    assert len(list(moved.iterdir())) == 4
+    due = case.remove()
+    assert due.problem is not None
+    assert "symbolic link" in due.problem
+    assert (due.touched, due.removed) == (False, False)
+    assert len(list(moved.iterdir())) == 3
 
 
 @pytest.mark.root
@@ -171,23 +180,23 @@ def test_a_mount_point_inside_stops_it_before_anything_goes(case: Case, tmp_path
     if subprocess.run(["mount", "--bind", other, inside], capture_output=True, check=False).returncode:
         pytest.skip("mounting is not allowed here")
     try:
-        due = case.empty()
-        assert isinstance(due, DueDirectory)
+        due = case.remove()
         assert due.problem is not None
         assert "mounted" in due.problem
         assert (other / "precious").exists()
-        assert len(case.names()) == 5
+        assert len(case.names()) == 4
+        assert not due.touched
     finally:
         subprocess.run(["umount", inside], check=True)
 
 
-def test_directories_nested_without_end_are_left_with_their_record(case: Case) -> None:
+def test_directories_nested_without_end_are_left_before_anything_goes(case: Case) -> None:
     (case.directory / "/".join("d" * 40)).mkdir(parents=True)
-    due = case.empty()
-    assert isinstance(due, DueDirectory)
+    due = case.remove()
     assert due.problem is not None
     assert "nested" in due.problem
-    assert STAGED_RECORD in case.names()
+    assert len(case.names()) == 4
+    assert not due.touched
     staging = case.staging()
     with staging.root, staging.root.child(NAME) as directory, pytest.raises(UnsafePathError, match="nested"):
         measure_removal(directory, {})
@@ -232,7 +241,7 @@ def test_a_file_that_a_process_holds_is_never_cut_off_and_is_reported(case: Case
     assert due.held == [(status.st_ino, "00000000000000000042.log", status.st_blocks * 512)]
 
 
-def test_cancelled_in_the_middle_of_a_segment_it_keeps_its_record_and_goes_on_later(case: Case) -> None:
+def test_cancelled_in_the_middle_of_a_segment_it_is_begun_and_goes_on_later(case: Case) -> None:
     path, cancel = segment(case), threading.Event()
 
     class Cancelling(Noting):
@@ -240,51 +249,51 @@ def test_cancelled_in_the_middle_of_a_segment_it_keeps_its_record_and_goes_on_la
             super().truncate(descriptor, length)
             cancel.set()
 
-    due = case.empty(PurgeRules(DUE_MS, cancel=cancel, step_bytes=20_000), Cancelling())
-    assert isinstance(due, DueDirectory)
-    assert due.cancelled
+    due = case.remove(PurgeRules(DUE_MS, cancel=cancel, step_bytes=20_000), Cancelling())
+    assert (due.cancelled, due.touched, due.removed) == (True, True, False)
     assert path.stat().st_size == 83_333
-    assert STAGED_RECORD in case.names()
     case.remove()
     assert not case.directory.exists()
 
 
-def test_what_cannot_be_removed_is_reported_and_its_record_stays(case: Case) -> None:
-    due = case.empty(disk=DiskThat(errno.EPERM, {"unlink"}))
-    assert isinstance(due, DueDirectory)
+def test_what_cannot_be_removed_is_reported_and_is_not_touched(case: Case) -> None:
+    due = case.remove(disk=DiskThat(errno.EPERM, {"unlink"}))
     assert due.problem == f"deleting/{NAME} is not purged whole: Operation not permitted"
-    assert len(case.names()) == 4
+    assert len(case.names()) == 3
+    assert not due.touched
+
+
+def test_what_cannot_be_removed_to_its_end_is_begun(case: Case) -> None:
+    disk = DiskThat(errno.EPERM, {"unlink"})
+    disk.after = 2
+    due = case.remove(disk=disk)
+    assert (len(case.names()), due.touched, due.removed) == (1, True, False)
 
 
 def test_a_disk_that_fails_ends_it_all(case: Case) -> None:
     with pytest.raises(OSError, match="Input/output error"):
-        case.empty(disk=DiskThat(errno.EIO, {"unlink"}))
+        case.remove(disk=DiskThat(errno.EIO, {"unlink"}))
 
 
-def test_a_directory_that_is_gone_or_was_swapped_meanwhile_is_no_loss(case: Case, tmp_path: Path) -> None:
-    staging = case.staging()
+def test_a_directory_that_was_swapped_meanwhile_is_left_and_one_that_is_gone_is_no_loss(
+    case: Case, tmp_path: Path
+) -> None:
+    due, staging = case.judge(), case.staging()
+    assert isinstance(due, DueDirectory)
     with staging.root:
-        removal = Removal(staging, Disk())
-        due = removal.empty(parse_staged(NAME))
-        assert isinstance(due, DueDirectory)
         case.directory.rename(tmp_path / "moved")
         shutil.copytree(tmp_path / "moved", case.directory)
-        removal.finish(due)
+        assert not Removal(staging, Disk()).remove(due)
         assert due.problem is not None
         assert "another directory" in due.problem
-        assert case.names() == {STAGED_RECORD}
+        assert len(case.names()) == 3
         shutil.rmtree(case.directory)
-        assert removal.empty(parse_staged(NAME)) is None
+        assert Removal(staging, Disk()).remove(due)
+        assert (due.files, due.bytes) == (0, 0)
 
 
 def test_what_appears_in_it_meanwhile_is_not_lost(case: Case) -> None:
-    staging = case.staging()
-    with staging.root:
-        removal = Removal(staging, Disk())
-        due = removal.empty(parse_staged(NAME))
-        assert isinstance(due, DueDirectory)
-        (case.directory / "new").write_text("new")
-        removal.finish(due)
+    due = case.remove(disk=SwappingDisk(NAME, lambda: (case.directory / "new").write_text("new"), "rmdir"))
     assert due.problem is not None
     assert "something new" in due.problem
     assert (case.directory / "new").read_text() == "new"

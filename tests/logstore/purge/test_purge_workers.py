@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from layout.ours import STAGED_RECORD
+from layout.ours import LedgerEvent
 from logstore import LogDirInUseError
 from logstore.clock import ManualClock
 from logstore.fs import Disk
@@ -27,8 +27,8 @@ from logstore.purge import PurgeRules, Throttle
 from logstore.purge.workers import SharedCancel
 from logstore.staging import list_staged
 from tests.logstore.children import child, ended_well
-from tests.logstore.engine import NOW_MS, DiskThat
-from tests.logstore.purge.test_purge import LATER_MS, only, staged
+from tests.logstore.engine import NOW_MS, DiskThat, ledger_events
+from tests.logstore.purge.test_purge import LATER_MS, damage_line_of, only, staged
 from tests.logstore.purge.test_purge_batches import Noted, small_batches
 from tests.patience import PATIENCE_S
 
@@ -90,7 +90,7 @@ def test_a_disk_for_one_thread_is_used_by_one_alone(tmp_path: Path) -> None:
     disk = ForOne(tmp_path / "notes")
     with staged(tmp_path / "disk", 15, disk=disk) as log_dir:
         assert len(only(log_dir, PurgeRules(LATER_MS * 2), workers=3, may_fork=True).purged) == 15
-    assert sum(what.startswith("barrier") for what, _ in disk.steps) >= 3
+    assert sum(step.startswith("remove") for step in disk.steps) == 15 * 4
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -106,14 +106,14 @@ def test_several_workers_of_a_large_purge_are_processes_of_their_own(tmp_path: P
 
 
 def _make_out_of_the_ordinary(log_dir: LogDir) -> None:
-    """Give some of the staged directories what no broker writes, and one a record that cannot be read."""
+    """Give some of the staged directories what no broker writes, and let the line of one be damaged."""
     root = Path(log_dir.path, "deleting")
-    first, second, third, fourth = sorted(path for path in root.iterdir() if not path.name.endswith("_0"))[:4]
+    first, second, third, fourth = sorted(root.glob("*_[1-9]"))[:4]
     (first / "inner").mkdir()
     (first / "inner" / "file").write_bytes(bytes(5000))
     (second / "link").symlink_to(third)
-    (third / STAGED_RECORD).unlink()  # others share the file
-    (third / STAGED_RECORD).write_text("{")
+    log_dir.ledgers.close()
+    damage_line_of(root, third.name)
     os.link(fourth / "00000000000000000000.log", Path(log_dir.path, "another-name"))
 
 
@@ -154,11 +154,11 @@ def test_what_a_worker_that_is_killed_has_left_is_purged_by_the_first_process(
     first = os.getpid()
 
     class Dying(ByProcess):
-        """Every process but the first is killed when it comes to a record."""
+        """Every process but the first is killed when it has removed a directory."""
 
-        def unlink(self, parent: int, name: str) -> None:
-            super().unlink(parent, name)
-            if os.getpid() != first and name == STAGED_RECORD:
+        def rmdir(self, parent: int, name: str) -> None:
+            super().rmdir(parent, name)
+            if os.getpid() != first:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     disk = Dying(tmp_path / "processes")
@@ -170,6 +170,43 @@ def test_what_a_worker_that_is_killed_has_left_is_purged_by_the_first_process(
     assert {first} < disk.processes
     assert sum("ended before its time" in each.getMessage() for each in caplog.records) == 1
     assert nobody_is_left()
+
+
+def test_what_a_worker_that_is_killed_in_a_cancelled_purge_may_have_touched_can_only_be_purged(tmp_path: Path) -> None:
+    first = os.getpid()
+    rules = PurgeRules(LATER_MS * 4)
+    begun, cancelled = tmp_path / "begun", tmp_path / "cancelled"
+
+    class Dying(Disk):
+        """Both workers are killed when they have removed a file, and by then the purge is cancelled."""
+
+        def unlink(self, parent: int, name: str) -> None:
+            super().unlink(parent, name)
+            if os.getpid() != first:
+                begun.touch()
+                while not cancelled.exists():
+                    time.sleep(0.01)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def cancel() -> None:
+        while not begun.exists():
+            time.sleep(0.01)
+        rules.cancel.set()
+        cancelled.touch()
+
+    with staged(tmp_path / "disk", 30, disk=Dying()) as log_dir:
+        cancelling = threading.Thread(target=cancel)
+        cancelling.start()
+        report = only(log_dir, rules, workers=2, may_fork=True)
+        cancelling.join(PATIENCE_S)
+        assert report.cancelled
+        root = tmp_path / "disk" / "deleting"
+        events = ledger_events(root)
+        partly = {path.name for path in root.iterdir() if path.is_dir() and len(list(path.iterdir())) < 3}
+        assert partly
+        assert {events[name] for name in partly} == {LedgerEvent.PURGING}
+        assert LedgerEvent.STAGED in events.values(), "what nobody has begun is staged as before"
+        assert nobody_is_left()
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -238,6 +275,7 @@ def test_a_purge_that_is_cancelled_ends_its_processes_in_order(tmp_path: Path, w
         assert len(report.purged) + len(left) == 60
         assert left
         assert all(staged.record for staged in left)
+        assert sum(staged.may_be_partly_purged for staged in left) <= workers
         log_dir.disk = Disk()
         assert len(only(log_dir, PurgeRules(LATER_MS * 8)).purged) == len(left)
 
@@ -279,6 +317,7 @@ def test_while_a_process_of_a_purge_that_was_killed_still_removes_nobody_gets_th
         before = _picture(path)
         time.sleep(0.2)
         assert _picture(path) == before
+        assert all(staged.may_be_partly_purged for staged in list_staged(log_dir))
         assert len(only(log_dir, PurgeRules(LATER_MS * 8)).purged) == len(before) > 0
 
 

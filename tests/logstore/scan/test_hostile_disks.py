@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
 from layout import checkpoint
 from layout.errors import LayoutError
-from layout.ours import StagedRecord, staged_record
-from layout.scheme import UNCLEAN_FILE
+from layout.ours import StagedRecord, encode_mark, encode_staged
+from layout.scheme import LEDGER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore import LogStoreError
 from logstore.fs import TEMPORARY, Disk
@@ -60,7 +61,7 @@ def sentinel(tmp_path: Path) -> Iterator[Path]:
     tree = tmp_path / "outside"
     fill(tree / "orders-0")
     fill(tree / STAGED)
-    (tree / STAGED / "staged.json").write_bytes(record())
+    (tree / LEDGER_FILE).write_bytes(ledger())
     write_offsets(tree, {("orders", 0): 42})
     (tree / "meta.properties").write_text("version=1\ncluster.id=C\nnode.id=1\n")
     (tree / "file").write_text("precious")
@@ -79,12 +80,25 @@ def _nothing_stays_open() -> Iterator[None]:
     assert open_descriptors() == before
 
 
-def record(**changes: Any) -> bytes:
-    """A record as the engine writes it, with some fields as an enemy would have them."""
-    fields = json.loads(
-        staged_record.encode_record(StagedRecord("orders", 0, ORDERS_ID, "orders-0", "STALE_ID", "", NOW_MS, NOW_MS))
-    )
-    return json.dumps({**fields, **changes}).encode()
+FIELDS = (
+    *("event", "directory", "name", "topic_id", "partition", "path", "verdict", "evidence"),
+    *("staged_ms", "due_ms", "namespace", "checkpoints"),
+)
+
+
+def line(text: bytes) -> bytes:
+    """A line with a sound checksum, whatever it says."""
+    return b"%08x %b\n" % (crc32(text), text)
+
+
+def ledger(**changes: Any) -> bytes:
+    """A ledger as the engine writes it, in which all is sound, with some fields as an enemy would have them."""
+    record = StagedRecord("orders", 0, ORDERS_ID, "orders-0", "STALE_ID", "", NOW_MS, NOW_MS)
+    fields = dict(zip(FIELDS, json.loads(encode_staged(STAGED, record)[9:]), strict=True))
+    fields = {"schema_version": 1, **fields, **changes}
+    data = line(json.dumps(["logstore-ledger", fields.pop("schema_version")]).encode())
+    data += line(json.dumps([*fields.values()]).encode())
+    return data + encode_mark(len(data))
 
 
 @pytest.fixture(params=["ours", "broker"])
@@ -227,22 +241,27 @@ def test_a_file_of_the_log_dir_that_is_a_link_is_not_written_through(path: Path,
 
 
 @pytest.mark.parametrize("suffix", ["", TEMPORARY])
-@pytest.mark.parametrize("name", ["staged.json", "partition.metadata", "move.json"])
+@pytest.mark.parametrize("name", ["partition.metadata", "move.json"])
 def test_a_file_of_a_replica_that_is_a_link_is_not_written_through(
     path: Path, sentinel: Path, name: str, suffix: str
 ) -> None:
     replica = fill(path / "orders-0", None)
     (replica / f"{name}{suffix}").symlink_to(sentinel / "file")
     staged = fill(staging_root(path) / STAGED, None)
-    (staged / f"{name}{suffix}").symlink_to(sentinel / STAGED / "staged.json")
+    (staged / f"{name}{suffix}").symlink_to(sentinel / "file")
+    (staging_root(path) / LEDGER_FILE).write_bytes(ledger())
     use_everything(path)
 
 
-@pytest.mark.parametrize("name", [UNCLEAN_FILE, ".logstore_intent", f"meta.properties{TEMPORARY}", "staged.json.0.tmp"])
+@pytest.mark.parametrize(
+    "name",
+    [UNCLEAN_FILE, ".logstore_intent", f"meta.properties{TEMPORARY}", LEDGER_FILE, f"{LEDGER_FILE}{TEMPORARY}"],
+)
 def test_a_working_file_that_is_a_link_is_not_written_through(path: Path, sentinel: Path, name: str) -> None:
     fill(path / "orders-0")
-    (path / name).symlink_to(sentinel / "file")
-    (staging_root(path) / name).symlink_to(sentinel / "file")
+    target = sentinel / (LEDGER_FILE if name == LEDGER_FILE else "file")
+    (path / name).symlink_to(target)
+    (staging_root(path) / name).symlink_to(target)
     if name == UNCLEAN_FILE:
         (path / name).unlink()
         (path / name).symlink_to(sentinel / "nothing")
@@ -266,11 +285,14 @@ def test_links_inside_a_replica_travel_as_links_and_are_purged_as_links(path: Pa
 
 def test_hard_links_are_no_way_out(path: Path, sentinel: Path) -> None:
     replica = fill(path / "orders-0", None)
-    for name in ("staged.json", "partition.metadata", "00000000000000000000.log", "leader-epoch-checkpoint"):
+    for name in ("partition.metadata", "00000000000000000000.log", "leader-epoch-checkpoint"):
         (replica / name).unlink(missing_ok=True)
         os.link(sentinel / "file", replica / name)
     (path / checkpoint.RECOVERY_POINT_CHECKPOINT).unlink(missing_ok=True)
     os.link(sentinel / checkpoint.RECOVERY_POINT_CHECKPOINT, path / checkpoint.RECOVERY_POINT_CHECKPOINT)
+    fill(staging_root(path) / STAGED)
+    for folder in (path, staging_root(path)):
+        os.link(sentinel / LEDGER_FILE, folder / LEDGER_FILE)
     use_everything(path)
 
 
@@ -316,7 +338,7 @@ def test_a_record_that_lies_brings_nothing_to_the_wrong_place_and_purges_nothing
     victim = fill(path / "payments-3")
     before = picture(victim)
     staged = fill(staging_root(path) / STAGED)
-    (staged / "staged.json").write_bytes(record(**LIES[lie]))
+    (staged.parent / LEDGER_FILE).write_bytes(ledger(**LIES[lie]))
     with opened(path) as store:
         for found in store.staged():
             with suppress(LogStoreError):
@@ -330,12 +352,12 @@ def test_a_record_that_lies_brings_nothing_to_the_wrong_place_and_purges_nothing
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_record_that_lies_in_a_live_replica_gives_nobody_elses_offsets(path: Path, sentinel: Path, lie: str) -> None:
+def test_a_line_that_lies_about_a_live_replica_gives_nobody_elses_offsets(path: Path, sentinel: Path, lie: str) -> None:
     assert sentinel
-    replica = fill(path / "orders-0")
+    fill(path / "orders-0")
     write_offsets(path, {("payments", 3): 7})
     offsets = {checkpoint.RECOVERY_POINT_CHECKPOINT: 99}
-    (replica / "staged.json").write_bytes(record(**{"checkpoints": offsets, **LIES[lie]}))
+    (staging_root(path) / LEDGER_FILE).write_bytes(ledger(**{"checkpoints": offsets, **LIES[lie]}))
     (path / UNCLEAN_FILE).touch()
     with opened(path) as store:
         entries = store.log_dirs[0].checkpoints.entries(checkpoint.RECOVERY_POINT_CHECKPOINT)
@@ -343,11 +365,13 @@ def test_a_record_that_lies_in_a_live_replica_gives_nobody_elses_offsets(path: P
         assert set(entries) <= {("payments", 3), ("orders", 0)}
 
 
-def test_a_record_of_a_gigabyte_is_not_read(path: Path, sentinel: Path) -> None:
+def test_a_ledger_of_more_than_a_gigabyte_is_not_read(path: Path, sentinel: Path) -> None:
     assert sentinel
-    for place in (fill(path / "orders-0"), fill(staging_root(path) / STAGED)):
-        with (place / "staged.json").open("wb") as file:
-            file.truncate(1 << 30)
+    fill(path / "orders-0")
+    fill(staging_root(path) / STAGED)
+    for folder in (path, staging_root(path)):
+        with (folder / LEDGER_FILE).open("wb") as file:
+            file.truncate((1 << 30) + 1)
     assert any("larger" in text for text in use_everything(path))
 
 
@@ -368,8 +392,10 @@ def test_a_record_of_a_gigabyte_is_not_read(path: Path, sentinel: Path) -> None:
 def test_bytes_made_to_upset_a_reader_are_reported_as_damage(path: Path, sentinel: Path, data: bytes) -> None:
     assert sentinel
     for place in (fill(path / "orders-0"), fill(staging_root(path) / STAGED)):
-        (place / "staged.json").write_bytes(data)
         (place / "move.json").write_bytes(data)
+    for folder in (path, staging_root(path)):
+        said = data + b"\n" + line(data) + ledger()
+        (folder / LEDGER_FILE).write_bytes(said + encode_mark(len(said)))
     fill(path / "payments-0", data)
     for name in checkpoint.OFFSET_CHECKPOINTS:
         (path / name).write_bytes(data)
@@ -395,10 +421,10 @@ def make_socket(path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "orders-0/staged.json",
+        LEDGER_FILE,
         "orders-0/partition.metadata",
         "orders-0/move.json",
-        f"orders-0/staged.json{TEMPORARY}",
+        f"{LEDGER_FILE}{TEMPORARY}",
         ".lock",
         "meta.properties",
         checkpoint.RECOVERY_POINT_CHECKPOINT,
@@ -414,7 +440,8 @@ def test_a_fifo_a_socket_or_a_directory_in_a_files_place_neither_blocks_nor_brea
     assert sentinel
     fill(path / "orders-0", None)
     staged = fill(staging_root(path) / STAGED, None)
-    for place in (path / name, staged / Path(name).name):
+    beside = staged.parent if name.startswith(LEDGER_FILE) else staged
+    for place in (path / name, beside / Path(name).name):
         place.unlink(missing_ok=True)
         make(place)
     done = threading.Thread(target=use_everything, args=(path,), daemon=True)
@@ -479,7 +506,7 @@ def test_what_is_mounted_anywhere_in_it_is_never_entered(path: Path, bound: Call
     if rest:
         fill(place.parent)
     if top == "staged" and rest:
-        (place.parent / "staged.json").write_bytes(record())
+        (staging_root(path) / LEDGER_FILE).write_bytes(ledger())
     bound(place)
     use_everything(path)
 
@@ -524,7 +551,7 @@ def test_a_staged_directory_swapped_for_a_link_just_before_its_restore_leads_now
     use_everything(path)
 
 
-@pytest.mark.parametrize("name", ["00000000000000000000.log", "staged.json", "partition.metadata", STAGED])
+@pytest.mark.parametrize("name", ["00000000000000000000.log", "partition.metadata", STAGED])
 def test_what_is_swapped_while_it_is_purged_leads_nowhere(path: Path, sentinel: Path, name: str) -> None:
     fill(path / "orders-0")
     with opened(path) as store:
@@ -552,7 +579,7 @@ def test_a_staging_root_swapped_while_replicas_go_into_it_is_the_one_that_was_op
     disk = SwappingDisk("orders-0", swap_for_link(root, sentinel / "empty"), "rename")
     with LogDir.open(str(path), disk=disk) as log_dir:
         stage(log_dir, [candidate()], NOW_MS)
-    assert os.listdir(root.with_name("moved-away")) == [STAGED]
+    assert sorted(os.listdir(root.with_name("moved-away"))) == [LEDGER_FILE, STAGED]
 
 
 def test_a_log_dir_swapped_for_a_link_while_it_is_open_is_still_the_one_that_was_opened(

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -14,17 +14,20 @@ from layout.directory_name import (
     stray_name,
 )
 from layout.ids import TopicId
-from layout.ours import StagedRecord, staged_record
+from layout.ours import LedgerEvent, StagedRecord, encode_event, encode_header, encode_staged
+from layout.scheme import LEDGER_FILE
 from logstore.rows import VARYING
 from logstore.scan import (
     Folder,
     NameRule,
     ScanOptions,
+    replica,
     replica_created_ms,
     scan_directories,
 )
 from logstore.scan.fast_path import fast_path_columns, scan_fast
 from logstore.scan.listing import batches_of
+from tests.logstore.engine import write_ledger
 
 UNIQUE = "0123456789abcdef" * 2
 
@@ -180,52 +183,101 @@ def test_by_topic_id_the_name_gives_the_id_and_the_file_gives_the_topic(log_dir:
     assert row["metadata_state"] == "contradicts"
 
 
-def _staged(log_dir: Any, record: bytes | None) -> dict[str, Any]:
+def _staged(log_dir: Any, said: bytes | None) -> dict[str, Any]:
     name = f"{log_dir.topic_id}_3"
     path = log_dir.replica(f"deleting/{name}")
-    if record is not None:
-        (path / staged_record.STAGED_RECORD).write_bytes(record)
+    if said is not None:
+        (path.parent / LEDGER_FILE).write_bytes(encode_header() + said)
     (row,) = _look(Folder("deleting/", f"{log_dir}/deleting/", NameRule.STAGED), name)
     assert (row["name"], row["kind"], row["partition"]) == (f"deleting/{name}", "staged", 3)
     assert row["topic_id"] == log_dir.topic_id
     return row
 
 
-def _record(log_dir: Any, topic_id: str, partition: int = 3) -> bytes:
-    parsed = TopicId.parse(topic_id)
-    return staged_record.encode_record(
-        StagedRecord("orders", partition, parsed, "orders-3", "STALE_ID", "why", 1000, 5000)
-    )
+def _record(topic_id: str, partition: int = 3, topic: str = "orders") -> StagedRecord:
+    return StagedRecord(topic, partition, TopicId.parse(topic_id), f"{topic}-3", "STALE_ID", "why", 1000, 5000)
+
+
+def _line(log_dir: Any, topic_id: str, partition: int = 3) -> bytes:
+    return encode_staged(f"{log_dir.topic_id}_3", _record(topic_id, partition))
+
+
+LATER = b'["logstore-ledger",2]'
+NO_LINE = ".logstore_ledger has no line about it: nothing says what this was or when it is due"
 
 
 def test_a_staged_replica_knows_its_topic_and_its_due_time(log_dir: Any) -> None:
-    row = _staged(log_dir, _record(log_dir, log_dir.topic_id))
+    row = _staged(log_dir, _line(log_dir, log_dir.topic_id))
     assert (row["topic"], row["due_ms"], row["problem"]) == ("orders", 5000, None)
 
 
-@pytest.mark.parametrize("record", [None, b"", b"{}", b"x" * (1 << 21)])
-def test_a_staged_replica_without_a_valid_record_is_never_due_and_says_why(log_dir: Any, record: bytes | None) -> None:
-    row = _staged(log_dir, record)
+def test_a_staged_replica_that_a_purge_has_begun_is_due_as_before(log_dir: Any) -> None:
+    purging = encode_event(LedgerEvent.PURGING, f"{log_dir.topic_id}_3")
+    row = _staged(log_dir, _line(log_dir, log_dir.topic_id) + purging)
+    assert (row["topic"], row["due_ms"], row["problem"]) == ("orders", 5000, None)
+
+
+def test_one_ledger_is_read_once_for_all_replicas_beside_it(log_dir: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    original = replica.read_ledger
+    monkeypatch.setattr(replica, "read_ledger", lambda folder: (read.append(folder.path), original(folder))[1])
+    _staged(log_dir, _line(log_dir, log_dir.topic_id))
+    read.clear()
+    for number in range(3):
+        log_dir.replica(f"deleting/{log_dir.topic_id}_{number}")
+    names = [f"{log_dir.topic_id}_{number}" for number in range(4)]
+    rows = _look(Folder("deleting/", f"{log_dir}/deleting/", NameRule.STAGED), *names)
+    assert [row["due_ms"] for row in rows] == [None, None, None, 5000]
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (None, NO_LINE),
+        (b"", NO_LINE),
+        (b"{}\n", NO_LINE),
+        (b"purging", "its line in .logstore_ledger cannot be read"),
+        (b"restored", NO_LINE),
+        (b"later", ".logstore_ledger is of another release: it says [2]; this release reads schema version 1 only"),
+    ],
+)
+def test_a_staged_replica_without_a_valid_record_is_never_due_and_says_why(
+    log_dir: Any, said: bytes | None, reason: str
+) -> None:
+    name = f"{log_dir.topic_id}_3"
+    lines = {
+        b"purging": encode_event(LedgerEvent.PURGING, name),
+        b"restored": _line(log_dir, log_dir.topic_id) + encode_event(LedgerEvent.RESTORED, name),
+        b"later": b"%08x %b\n" % (crc32(LATER), LATER),
+    }
+    row = _staged(log_dir, said if said is None else lines.get(said, said))
     assert (row["topic"], row["due_ms"]) == (None, None)
-    assert "no purge takes" in row["problem"]
+    assert row["problem"].startswith(f"{reason}, so no purge takes ")
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/etc/passwd")])
+def test_a_ledger_that_is_no_plain_file_makes_nothing_due_and_is_named(log_dir: Any, make: Any) -> None:
+    (log_dir.path / "deleting").mkdir()
+    make(log_dir.path / "deleting" / LEDGER_FILE)
+    row = _staged(log_dir, None)
+    assert row["due_ms"] is None
+    assert row["problem"].startswith(f"{LEDGER_FILE} is a")
 
 
 @pytest.mark.parametrize(("other", "partition"), [(True, 3), (False, 4)])
 def test_a_record_of_another_replica_is_no_record(log_dir: Any, other: bool, partition: int) -> None:
     topic_id = log_dir.other_id if other else log_dir.topic_id
-    row = _staged(log_dir, _record(log_dir, topic_id, partition))
+    row = _staged(log_dir, _line(log_dir, topic_id, partition))
     assert row["due_ms"] is None
-    assert "another" in row["problem"] or "not of this" in row["problem"]
+    assert f"its line in {LEDGER_FILE} is about orders-{partition}, not about this" in row["problem"]
 
 
 @pytest.mark.parametrize("topic", ["orders", "x" * 249])
 def test_a_stray_that_was_staged_in_place_is_staged(log_dir: Any, topic: str) -> None:
     name = stray_name(topic, 3, UNIQUE)
     path = log_dir.replica(name)
-    record = staged_record.parse_record(_record(log_dir, log_dir.topic_id))
-    (path / staged_record.STAGED_RECORD).write_bytes(
-        staged_record.encode_record(replace(record, topic=topic, path=f"{topic}-3"))
-    )
+    write_ledger(log_dir.path, {name: _record(log_dir.topic_id, topic=topic)})
     (row,) = _look(log_dir, name)
     assert (row["kind"], row["topic"], row["partition"], row["due_ms"]) == ("staged", topic, 3, 5000)
     assert (row["topic_id"], row["metadata_state"], row["problem"]) == (log_dir.topic_id, "ok", None)
@@ -237,8 +289,8 @@ def test_a_stray_that_was_staged_in_place_is_staged(log_dir: Any, topic: str) ->
 @pytest.mark.parametrize("partition", [3, 4])
 def test_a_stray_without_a_record_of_its_own_was_renamed_by_a_broker(log_dir: Any, partition: int) -> None:
     path = log_dir.replica(stray_name("orders", 3, UNIQUE))
-    record = _record(log_dir, log_dir.topic_id, 4) if partition == 4 else b"{"
-    (path / staged_record.STAGED_RECORD).write_bytes(record)
+    name = path.name if partition == 4 else "another"
+    write_ledger(log_dir.path, {name: _record(log_dir.topic_id, partition)})
     (row,) = _look(log_dir, path.name)
     assert (row["kind"], row["topic"], row["due_ms"], row["problem"]) == ("stray", "orders", None, None)
 

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT
-from layout.ours import staged_record
-from layout.scheme import MARKER_FILE, UNCLEAN_FILE
+from layout.ours import LedgerEvent, encode_mark
+from layout.scheme import LEDGER_FILE, MARKER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore import (
     ChangeFailedError,
@@ -20,18 +22,19 @@ from logstore import (
     NameTakenError,
     OfflineLogDirError,
 )
+from logstore.fs import Disk
 from logstore.log_dir import LogDir
 from logstore.staging import (
+    BROKERS_STRAY,
     FallbackRecords,
     Placement,
     Restored,
-    finish_restore,
     list_staged,
     planned_restore,
-    record_of_live,
     restore,
     stage,
 )
+from logstore.store import recover
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS,
@@ -42,9 +45,12 @@ from tests.logstore.engine import (
     fill,
     formatted,
     full_disk,
+    ledger_entries,
+    ledger_events,
     open_descriptors,
     picture,
     read_offsets,
+    write_ledger,
     write_offsets,
 )
 
@@ -67,6 +73,16 @@ def staged_in(request: pytest.FixtureRequest, log_dir: Any, our_log_dir: Path) -
     return path
 
 
+def root_of(log_dir: Path) -> Path:
+    """The folder with the ledger of what is staged from a log dir."""
+    roots = (log_dir / "deleting", Path(f"{log_dir}.deleting"), log_dir)
+    return next(root for root in roots if (root / LEDGER_FILE).exists())
+
+
+def events(log_dir: Path) -> list[LedgerEvent]:
+    return list(ledger_events(root_of(log_dir)).values())
+
+
 def test_what_comes_back_is_byte_for_byte_what_it_was(staged_in: Path) -> None:
     # KIP516-6
     with LogDir.open(str(staged_in)) as log_dir:
@@ -74,24 +90,84 @@ def test_what_comes_back_is_byte_for_byte_what_it_was(staged_in: Path) -> None:
         back = restore(log_dir, staged)
         assert back == Restored(ORDERS, str(staged_in), "orders-0")
         assert list_staged(log_dir) == []
+        assert events(staged_in) == [LedgerEvent.RESTORED]
     assert contents(staged_in / "orders-0") == contents(staged_in.parent / "before" / "orders-0")
     assert read_offsets(staged_in) == {("orders", 0): 42, ("payments", 0): 7}
     assert read_offsets(staged_in, HIGH_WATERMARK_CHECKPOINT) == {("orders", 0): 40}
     assert not (staged_in / UNCLEAN_FILE).exists()
 
 
-def test_a_live_replica_with_a_record_gets_its_offsets_and_loses_the_record(staged_in: Path) -> None:
+def test_the_ledger_says_so_only_when_it_is_live_for_good_with_its_offsets(staged_in: Path) -> None:
+    class Noted(Disk):
+        def __init__(self) -> None:
+            self.steps: list[str] = []
+
+        def write(self, descriptor: int, data: bytes) -> None:
+            self.steps += ["line"] * data.count(b'["restored"')
+            super().write(descriptor, data)
+
+        def sync(self, descriptor: int) -> None:
+            super().sync(descriptor)
+            self.steps.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+        def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+            self.steps.append(new_name)
+            super().rename(source, name, target, new_name)
+
+    disk = Noted()
+    with LogDir.open(str(staged_in), disk=disk) as log_dir:
+        restore(log_dir, list_staged(log_dir)[0])
+        restored = len(disk.steps)
+    before = disk.steps[: disk.steps.index("line")]
+    assert {str(staged_in), str(root_of(staged_in))} <= set(before)
+    assert {"recovery-point-offset-checkpoint", HIGH_WATERMARK_CHECKPOINT} <= set(before)
+    ledger = str(root_of(staged_in) / LEDGER_FILE)
+    assert ledger not in disk.steps[len(before) : restored], "a sync of its own is not worth it"
+    assert disk.steps[restored:].count(ledger) == 1, "one as the log dir is closed is"
+
+
+@pytest.mark.parametrize(
+    ("later", "may_come_back"),
+    [
+        ((LedgerEvent.PURGING,), False),
+        ((LedgerEvent.PURGED,), False),
+        ((LedgerEvent.PURGING, LedgerEvent.PURGED), False),
+        ((LedgerEvent.PURGING, LedgerEvent.KEPT), True),
+    ],
+)
+def test_what_a_purge_may_have_begun_never_comes_back_and_what_it_kept_does(
+    staged_in: Path, later: tuple[LedgerEvent, ...], may_come_back: bool
+) -> None:
+    with LogDir.open(str(staged_in)) as log_dir:
+        ((name, record),) = [(each.name, each.record) for each in list_staged(log_dir)]
+    assert record is not None
+    write_ledger(root_of(staged_in), {name: record}, *((event, name) for event in later))
     with LogDir.open(str(staged_in)) as log_dir:
         (staged,) = list_staged(log_dir)
-        (staged_in / staged.location).rename(staged_in / "orders-0")
-        with log_dir.root.child("orders-0") as directory:
-            record = record_of_live(log_dir, directory, "orders-0")
-            assert record == staged.record is not None
-            assert record_of_live(log_dir, directory, "orders-1") is None, "the record of another replica is ignored"
-        finish_restore(log_dir, log_dir.root, "orders-0", record.checkpoints, ORDERS)
-        with log_dir.root.child("orders-0") as directory:
-            assert record_of_live(log_dir, directory, "orders-0") is None
-    assert read_offsets(staged_in) == {("orders", 0): 42, ("payments", 0): 7}
+        assert staged.may_be_partly_purged is not may_come_back
+        if may_come_back:
+            assert restore(log_dir, staged).partition == ORDERS
+            return
+        for partition in (None, ORDERS):
+            with pytest.raises(ChangeRefusedError, match="it can only be purged"):
+                restore(log_dir, staged, partition=partition)
+    assert not (staged_in / "orders-0").exists()
+
+
+def test_behind_a_damaged_line_it_comes_back_only_by_the_name_that_is_given(staged_in: Path) -> None:
+    with LogDir.open(str(staged_in)) as log_dir:
+        ((name, record),) = [(each.name, each.record) for each in list_staged(log_dir)]
+    assert record is not None
+    write_ledger(root_of(staged_in), {name: record}, (LedgerEvent.PURGING, name), (LedgerEvent.PURGED, "another"))
+    file = root_of(staged_in) / LEDGER_FILE
+    data = file.read_bytes().replace(b'["purging"', b'["pu3ging"')
+    file.write_bytes(data + encode_mark(len(data)))
+    with LogDir.open(str(staged_in)) as log_dir:
+        (staged,) = list_staged(log_dir)
+        assert staged.in_doubt
+        with pytest.raises(ChangeRefusedError, match="cannot be read, which may have said that a purge had begun"):
+            restore(log_dir, staged)
+        assert restore(log_dir, staged, partition=ORDERS).path == "orders-0"
 
 
 def test_it_may_go_and_come_as_often_as_one_likes(staged_in: Path) -> None:
@@ -203,18 +279,53 @@ def test_a_disk_that_fails_goes_offline_and_the_replica_is_there_once(staged_in:
         assert log_dir.was_unclean
 
 
-def test_a_record_that_cannot_be_removed_leaves_a_live_replica_and_work_for_the_next_open(
+class NothingRestored(Disk):
+    """Refuses to write that something is restored."""
+
+    number = errno.EACCES
+
+    def write(self, descriptor: int, data: bytes) -> None:
+        if b'["restored"' in data:
+            raise OSError(self.number, os.strerror(self.number))
+        super().write(descriptor, data)
+
+
+def test_a_ledger_that_cannot_say_so_leaves_a_live_replica_and_work_for_the_next_open(
     staged_in: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    disk = DiskThat(errno.EACCES)
-    with LogDir.open(str(staged_in), disk=disk) as log_dir:
+    with LogDir.open(str(staged_in), disk=NothingRestored()) as log_dir:
         (staged,) = list_staged(log_dir)
-        disk.fails = {"unlink"}
-        restore(log_dir, staged)
-        disk.fails = set()
-    assert (staged_in / "orders-0" / "staged.json").exists()
-    assert "cannot be removed (Permission denied)" in caplog.text
+        assert restore(log_dir, staged).partition == ORDERS
+        assert list_staged(log_dir) == []
+    assert f"{staged.location} is live again, and {LEDGER_FILE} cannot say so" in caplog.text
+    assert events(staged_in) == [LedgerEvent.STAGED]
     assert (staged_in / UNCLEAN_FILE).exists()
+    write_offsets(staged_in, {("orders", 0): 50})
+    with LogDir.open(str(staged_in)) as log_dir:
+        assert recover(log_dir) == ["orders-0 was about to be staged or restored, and is live"]
+    assert events(staged_in) == [LedgerEvent.RESTORED]
+    assert read_offsets(staged_in) == {("orders", 0): 50}, "an offset that a broker has written since is newer"
+
+
+def test_a_disk_that_fails_at_that_line_takes_the_log_dir_offline(staged_in: Path) -> None:
+    disk = NothingRestored()
+    disk.number = errno.EIO
+    with LogDir.open(str(staged_in), disk=disk) as log_dir, pytest.raises(OfflineLogDirError):
+        restore(log_dir, list_staged(log_dir)[0])
+    assert (staged_in / "orders-0").is_dir()
+
+
+def test_beside_a_ledger_of_a_later_release_it_comes_back_by_the_name_that_is_given(our_log_dir: Path) -> None:
+    fill(our_log_dir / "deleting" / f"{ORDERS_ID}_0")
+    text = b'["logstore-ledger",2]'
+    (our_log_dir / "deleting" / LEDGER_FILE).write_bytes(b"%08x %b\n" % (crc32(text), text))
+    before = (our_log_dir / "deleting" / LEDGER_FILE).read_bytes()
+    with LogDir.open(str(our_log_dir)) as log_dir:
+        (staged,) = list_staged(log_dir)
+        with pytest.raises(DamagedRecordError, match="this release reads schema version 1 only"):
+            restore(log_dir, staged)
+        assert restore(log_dir, staged, partition=ORDERS).path == "orders-0"
+    assert (our_log_dir / "deleting" / LEDGER_FILE).read_bytes() == before
 
 
 def test_on_a_full_disk_it_comes_back_and_the_checkpoints_follow_later(
@@ -224,6 +335,7 @@ def test_on_a_full_disk_it_comes_back_and_the_checkpoints_follow_later(
     with LogDir.open(str(staged_in), disk=disk) as log_dir:
         restore(log_dir, list_staged(log_dir)[0])
         assert "cannot be written" in caplog.text
+        assert events(staged_in) == [LedgerEvent.STAGED], "a crash must not lose the offsets"
         disk.fails = set()
         log_dir.checkpoints.write(disk)
     assert read_offsets(staged_in)[("orders", 0)] == 42
@@ -243,11 +355,14 @@ def test_a_replica_whose_record_found_no_room_comes_back_and_the_record_is_forgo
         stage(log_dir, [candidate()], NOW_MS, fallback=fallback)
         (staged,) = list_staged(log_dir, fallback)
         restore(log_dir, staged, fallback=fallback)
-        assert fallback.read(log_dir, staged.name) is None
+        assert fallback.read(log_dir) is None
+    assert list((tmp_path / "spare").rglob(LEDGER_FILE)) == []
     assert contents(our_log_dir / "orders-0") == before
 
 
-def test_a_spare_record_that_cannot_be_forgotten_is_no_failure_of_the_restore(staged_in: Path, tmp_path: Path) -> None:
+def test_a_folder_for_spare_records_that_is_no_use_is_no_failure_of_the_restore(
+    staged_in: Path, tmp_path: Path
+) -> None:
     (tmp_path / "spare").write_text("no directory")
     with LogDir.open(str(staged_in)) as log_dir:
         (staged,) = list_staged(log_dir)
@@ -312,17 +427,17 @@ def test_a_name_that_leads_elsewhere_is_refused(log_dir: Any, partition: TopicPa
     assert picture(log_dir.path.parent).keys() == before.keys()
 
 
-def test_a_staged_directory_whose_record_is_damaged_comes_back_under_a_name_that_fits_it(our_log_dir: Path) -> None:
-    staged = fill(our_log_dir / "deleting" / f"{ORDERS_ID}_0")
-    (staged / "staged.json").write_bytes(b"damaged")
+def test_a_staged_directory_whose_line_is_damaged_comes_back_under_a_name_that_fits_it(our_log_dir: Path) -> None:
+    fill(our_log_dir / "deleting" / f"{ORDERS_ID}_0")
+    (our_log_dir / "deleting" / LEDGER_FILE).write_bytes(b"damaged\n")
     with LogDir.open(str(our_log_dir)) as opened:
         (found,) = list_staged(opened)
-        with pytest.raises(DamagedRecordError):
+        with pytest.raises(DamagedRecordError, match="name the topic and partition"):
             restore(opened, found)
         with pytest.raises(ChangeRefusedError, match="partition 0"):
             restore(opened, found, partition=TopicPartition("orders", 5))
         assert restore(opened, found, partition=ORDERS).path == "orders-0"
-    assert not (our_log_dir / "orders-0" / "staged.json").exists()
+    assert (our_log_dir / "orders-0" / "partition.metadata").exists()
 
 
 @pytest.mark.parametrize("scheme", ["namespaced", "by-topic-id"])
@@ -354,13 +469,16 @@ def test_a_namespace_that_was_deleted_is_asked_for(tmp_path: Path) -> None:
             restore(log_dir, list_staged(log_dir)[0])
 
 
-def test_a_record_inside_is_what_makes_it_staged_in_place(log_dir: Any) -> None:
+def test_a_line_in_the_ledger_is_what_makes_it_staged_in_place(log_dir: Any) -> None:
     fill(log_dir.path / "orders-0")
     with LogDir.open(str(log_dir)) as opened:
         stage(opened, [candidate()], NOW_MS, placement=Placement.IN_PLACE)
         (found,) = list_staged(opened)
-        record = staged_record.parse_record((log_dir.path / found.name / "staged.json").read_bytes())
-        assert found.record == record
+        assert found.record == ledger_entries(log_dir.path)[found.name].record
+    (log_dir.path / LEDGER_FILE).unlink()
+    with LogDir.open(str(log_dir)) as opened:
+        (found,) = list_staged(opened)
+        assert (found.record, found.problem) == (None, BROKERS_STRAY)
 
 
 def test_no_descriptor_is_left_behind(staged_in: Path) -> None:

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from layout.ours import STAGED_RECORD
+from layout.ours import LedgerEvent
+from layout.scheme import LEDGER_FILE
 from logstore import ChangeFailedError, ChangeRefusedError
+from logstore.fs import Disk
 from logstore.log_dir import LogDir
 from logstore.purge import PurgeRules, purge
-from logstore.staging import Placement, Staged, adopt_stray, list_staged
-from tests.logstore.engine import NOW_MS, ORDERS, ORDERS_ID, DiskThat, contents, fill, formatted, identity, picture
+from logstore.staging import BROKERS_STRAY, Placement, Staged, adopt_stray, forget_stray, list_staged
+from tests.logstore.engine import (
+    NOW_MS,
+    ORDERS,
+    ORDERS_ID,
+    DiskThat,
+    contents_but_ledgers,
+    fill,
+    formatted,
+    full_disk,
+    identity,
+    ledger_entries,
+    ledger_events,
+    picture,
+)
 
 NAME = f"orders-0.{'0123456789abcdef' * 2}-stray"
 REASON = ("STRAY", "nobody wants it")
@@ -55,23 +71,91 @@ def test_its_due_time_is_logged_as_a_date(broker: Path, caplog: pytest.LogCaptur
     ]
 
 
-def test_the_record_is_all_that_is_added(broker: Path) -> None:
-    before = contents(broker)
+def test_a_line_of_the_ledger_is_all_that_is_added(broker: Path) -> None:
+    before, stray = contents_but_ledgers(broker), picture(broker / NAME)
+    with LogDir.open(str(broker)) as log_dir:
+        record = adopt_stray(log_dir, only(log_dir), REASON, NOW_MS, 1000)
+    assert (contents_but_ledgers(broker), picture(broker / NAME)) == (before, stray)
+    assert ledger_entries(broker)[NAME].record == record
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_its_due_time_is_taken_back_and_may_be_given_again(broker: Path, times: int) -> None:
+    before, stray = contents_but_ledgers(broker), picture(broker / NAME)
+    with LogDir.open(str(broker)) as log_dir:
+        listed = only(log_dir)
+        for _ in range(times):
+            adopt_stray(log_dir, only(log_dir), REASON, NOW_MS, 1000)
+            forget_stray(log_dir, only(log_dir))
+            assert only(log_dir) == listed
+        purge([log_dir], PurgeRules(NOW_MS + 1000))
+        assert (only(log_dir).problem, only(log_dir).due_ms) == (BROKERS_STRAY, None)
+        adopt_stray(log_dir, only(log_dir), REASON, NOW_MS, 2000)
+        assert only(log_dir).due_ms == NOW_MS + 2000
+    assert (contents_but_ledgers(broker), picture(broker / NAME)) == (before, stray)
+
+
+def test_what_is_taken_back_is_so_after_a_crash(broker: Path) -> None:
+    synced: list[str] = []
+
+    class Noted(Disk):
+        def sync(self, descriptor: int) -> None:
+            super().sync(descriptor)
+            synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+
+    with LogDir.open(str(broker), disk=Noted()) as log_dir:
+        adopt_stray(log_dir, only(log_dir), REASON, NOW_MS, 1000)
+        assert LEDGER_FILE in synced
+        synced.clear()
+        forget_stray(log_dir, only(log_dir))
+        assert LEDGER_FILE in synced
+    assert ledger_events(broker) == {NAME: LedgerEvent.RESTORED}
+
+
+def test_only_a_stray_that_has_a_due_time_and_was_listed_loses_it(broker: Path) -> None:
+    with LogDir.open(str(broker)) as log_dir:
+        listed = only(log_dir)
+        with pytest.raises(ChangeRefusedError, match="is no stray with a record"):
+            forget_stray(log_dir, listed)
+        adopt_stray(log_dir, listed, REASON, NOW_MS, 1000)
+        adopted = only(log_dir)
+        with pytest.raises(ChangeRefusedError, match="is no stray with a record"):
+            forget_stray(log_dir, replace(adopted, placement=Placement.SIBLING))
+        with pytest.raises(ChangeRefusedError, match="list again"):
+            forget_stray(log_dir, replace(adopted, inode=1))
+        assert only(log_dir) == adopted
+
+
+def test_one_that_a_purge_may_have_begun_keeps_its_due_time(broker: Path) -> None:
     with LogDir.open(str(broker)) as log_dir:
         adopt_stray(log_dir, only(log_dir), REASON, NOW_MS, 1000)
-    (broker / NAME / STAGED_RECORD).unlink()
-    assert contents(broker) == before
+        log_dir.ledgers.of(log_dir.root).note(LedgerEvent.PURGING, [NAME], durable=True)
+        with pytest.raises(ChangeRefusedError, match="it can only be purged"):
+            forget_stray(log_dir, only(log_dir))
+        assert only(log_dir).may_be_partly_purged
 
 
 def test_what_cannot_be_written_leaves_nothing(broker: Path) -> None:
     with LogDir.open(str(broker)) as log_dir:
         stray = only(log_dir)
     before = picture(broker / NAME)
-    with LogDir.open(str(broker), disk=DiskThat(errno.ENOSPC, {"write"})) as log_dir, pytest.raises(ChangeFailedError):
-        adopt_stray(log_dir, stray, REASON, NOW_MS, 1000)
-    assert {name: look[3] for name, look in picture(broker / NAME).items()} == {
-        name: look[3] for name, look in before.items()
-    }
+    with LogDir.open(str(broker), disk=DiskThat(errno.ENOSPC, {"write"})) as log_dir:
+        with pytest.raises(ChangeFailedError):
+            adopt_stray(log_dir, stray, REASON, NOW_MS, 1000)
+        assert only(log_dir) == stray
+    assert picture(broker / NAME) == before
+    assert not (broker / LEDGER_FILE).exists()
+
+
+def test_on_a_full_disk_the_room_that_the_ledger_has_is_enough(broker: Path) -> None:
+    disk = full_disk()
+    with LogDir.open(str(broker), disk=disk) as log_dir:
+        disk.fails = set()
+        log_dir.ledgers.of(log_dir.root)
+        disk.fails = {"write", "mkdir"}
+        adopt_stray(log_dir, only(log_dir), REASON, NOW_MS, 1000)
+        forget_stray(log_dir, only(log_dir))
+        assert only(log_dir).record is None
 
 
 def test_another_directory_one_without_a_name_and_one_with_a_record_are_refused(broker: Path) -> None:
@@ -87,7 +171,7 @@ def test_another_directory_one_without_a_name_and_one_with_a_record_are_refused(
         adopt_stray(log_dir, stray, REASON, NOW_MS, 1000)
         with pytest.raises(ChangeRefusedError):
             adopt_stray(log_dir, only(log_dir), REASON, NOW_MS, 1000)
-        with pytest.raises(ChangeRefusedError, match="no use"):
+        with pytest.raises(ChangeRefusedError, match="has a line in"):
             adopt_stray(log_dir, stray, REASON, NOW_MS, 1000)
 
 

@@ -15,7 +15,8 @@ import pytest
 
 from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
 from layout.ids import DirectoryId, TopicId
-from layout.scheme import UNCLEAN_FILE
+from layout.ours import LedgerEvent, StagedRecord
+from layout.scheme import LEDGER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore import (
     DELETE_DELAY,
@@ -42,14 +43,17 @@ from tests.logstore.engine import (
     OTHER_ID,
     DiskThat,
     contents,
+    contents_as_told,
     delay,
     fill,
     formatted,
     full_disk,
     identity,
+    ledger_events,
     open_descriptors,
     opened,
     read_offsets,
+    write_ledger,
     write_offsets,
 )
 from tests.patience import PATIENCE_S
@@ -262,13 +266,14 @@ def test_a_replica_that_is_live_on_another_disk_is_not_restored_beside_it(paths:
 def test_what_is_restored_is_byte_for_byte_what_it_was_with_its_offsets(paths: list[Path]) -> None:
     fill(paths[0] / "orders-0")
     write_offsets(paths[0], {("orders", 0): 42})
-    before = contents(paths[0])
+    before = contents_as_told(paths[0])
     with opened(*paths) as store:
         store.stage([ORDERS], "x", "")
         assert read_offsets(paths[0]) == {}
         restored = store.restore(store.staged()[0])
         assert store.get(ORDERS) == restored
-    assert contents(paths[0]) == before
+    assert contents_as_told(paths[0]) == before
+    assert ledger_events(paths[0] / "deleting") == {f"{ORDERS_ID}_0": LedgerEvent.RESTORED}
 
 
 def test_the_due_time_outlives_the_store_and_a_clock_that_goes_backwards(paths: list[Path]) -> None:
@@ -399,13 +404,18 @@ def test_a_failing_disk_does_not_stop_the_others(paths: list[Path]) -> None:
 def test_a_crash_is_sorted_out_by_the_next_one_to_open(paths: list[Path]) -> None:
     store = opened(*paths)
     store.create(ORDERS, ORDERS_ID, directory_id=directory_id(0))
-    (paths[0] / "orders-0" / "staged.json").write_bytes(b"torn")
+    record = StagedRecord("orders", 0, ORDERS_ID, "orders-0", "x", "", NOW_MS, NOW_MS, {RECOVERY_POINT_CHECKPOINT: 42})
+    write_ledger(paths[0] / "deleting", {f"{ORDERS_ID}_0": record})
+    with (paths[0] / "deleting" / LEDGER_FILE).open("ab") as file:
+        file.write(b"torn")
     for log_dir in store.log_dirs:
         log_dir.abandon()
     assert (paths[0] / UNCLEAN_FILE).exists()
     with opened(*paths) as store:
         assert store.get(ORDERS).topic_id == ORDERS_ID
-    assert not (paths[0] / "orders-0" / "staged.json").exists()
+        assert store.staged() == []
+    assert read_offsets(paths[0]) == {("orders", 0): 42}
+    assert b"torn" not in (paths[0] / "deleting" / LEDGER_FILE).read_bytes()
     assert not (paths[0] / UNCLEAN_FILE).exists()
 
 
@@ -665,12 +675,14 @@ def test_a_store_that_was_closed_changes_nothing_any_more(paths: list[Path]) -> 
 def test_no_descriptor_is_left_behind(paths: list[Path]) -> None:
     before = open_descriptors()
     with opened(*paths) as store:
-        during = open_descriptors()
         for partition in range(10):
             store.create(TopicPartition("t", partition), ORDERS_ID)
-        store.stage([TopicPartition("t", partition) for partition in range(10)], "x", "")
-        for staged in store.staged():
-            store.restore(staged)
-        store.write_offsets(RECOVERY_POINT_CHECKPOINT, {TopicPartition("t", 0): 1})
-        assert open_descriptors() == during
+        during = []
+        for _ in range(3):
+            store.stage([TopicPartition("t", partition) for partition in range(10)], "x", "")
+            for staged in store.staged():
+                store.restore(staged)
+            store.write_offsets(RECOVERY_POINT_CHECKPOINT, {TopicPartition("t", 0): 1})
+            during.append(open_descriptors())
+        assert len({*during}) == 1, "each ledger is opened once, and stays open"
     assert open_descriptors() == before

@@ -64,7 +64,8 @@ def test_a_full_disk_takes_as_many_as_it_has_names_for_and_the_others_stay_live(
         fill(path / str(partition))
     disk = DiskThat(errno.ENOSPC)
     with opened(path, disk=disk) as store:
-        store.create(ORDERS, ORDERS_ID)  # so that the log dir is marked
+        store.create(ORDERS, ORDERS_ID)
+        store.stage([ORDERS], *WHY)  # the log dir is marked, and the ledger is made
         disk.fails, disk.after = {"rename"}, 3
         outcome = store.stage(partitions, *WHY)
         assert [staged.partition for staged in outcome.staged] == partitions[:3]

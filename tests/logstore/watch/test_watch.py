@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from logstore.log_dir import LogDir
+from logstore.staging import adopt_stray, forget_stray, list_staged
 from logstore.watch import LOG_DIR_KEY, RowChange, Watch, WatchTimes
 from logstore.watch.events import OVERFLOW_LOGGER, WatchEvents
 from tests.patience import PATIENCE_S
@@ -82,6 +84,18 @@ def test_directories_that_come_go_and_are_renamed_are_reported(log_dir: Any) -> 
         (log_dir.path / "moved-0").rename(log_dir.path / "moved-1")
         wanted = {("new-0", "", "live"), ("old-0", "live", ""), ("moved-0", "live", ""), ("moved-1", "", "live")}
         assert set(until(watch, *wanted)) == wanted
+
+
+def test_a_stray_that_is_given_a_due_time_is_reported_and_reported_again_when_it_is_taken_back(log_dir: Any) -> None:
+    name = f"orders-0.{'0123456789abcdef' * 2}-stray"
+    log_dir.replica(name)
+    with Watch([str(log_dir)], QUICK) as watch:
+        with LogDir.open(str(log_dir)) as opened:
+            adopt_stray(opened, list_staged(opened)[0], ("STRAY", "nobody wants it"), 1, 1000)
+        assert (name, "stray", "staged") in until(watch, (name, "stray", "staged"))
+        with LogDir.open(str(log_dir)) as opened:
+            forget_stray(opened, list_staged(opened)[0])
+        assert (name, "staged", "stray") in until(watch, (name, "staged", "stray"))
 
 
 def test_a_topic_id_that_comes_a_moment_later_is_reported_with_its_directory(log_dir: Any) -> None:

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from layout.ids import TopicId
+from layout.ours import LedgerEvent, StagedRecord
+from layout.scheme import LEDGER_FILE
 from logstore.rows import MetadataState, utf8
 from logstore.scan import scan
 from logstore.watch import LOG_DIR_KEY, LogDirState, RowChange, WatchedLogDir, name_of_key
 from logstore.watch import log_dir as module
+from tests.logstore.engine import write_ledger
 
 STRAY = "." + "a" * 32 + "-stray"
 
@@ -170,6 +174,59 @@ def test_staged_replicas_beside_the_log_dir_are_read_by_their_key(log_dir: Any) 
     assert kinds_of(disk.look_again([key])) == {key: ("", "staged")}
     shutil.rmtree(disk.staging_root)
     assert kinds_of(disk.look_again([key])) == {key: ("staged", "")}
+
+
+def record(log_dir: Any, due_ms: int) -> StagedRecord:
+    return StagedRecord("orders", 3, TopicId.parse(log_dir.topic_id), "orders-3", "STALE_ID", "", 1, due_ms)
+
+
+@pytest.mark.parametrize("look", ["by name", "sweep"])
+def test_a_line_in_the_ledger_changes_the_row_beside_it_and_another_one_changes_it_back(
+    log_dir: Any, look: str
+) -> None:
+    stray, other = "orders-3" + STRAY, "other-3" + STRAY
+    for name in (stray, other):
+        log_dir.replica(name)
+    disk = watched(log_dir)
+    events: tuple[tuple[LedgerEvent, str], ...] = ()
+    for before, after in (("stray", "staged"), ("staged", "stray")):
+        write_ledger(log_dir.path, {stray: record(log_dir, 5)}, *events)
+        changes = disk.look_again([LEDGER_FILE]) if look == "by name" else swept(disk)
+        assert kinds_of(changes) == {stray: (before, after)}
+        events = ((LedgerEvent.RESTORED, stray),)
+
+
+def test_a_new_due_time_beside_the_log_dir_is_seen_when_its_ledger_is_read_again(log_dir: Any) -> None:
+    name = f"{log_dir.topic_id}_3"
+    log_dir.replica(f"../data.deleting/{name}")
+    log_dir.replica("orders-0")
+    root = Path(f"{log_dir}.deleting")
+    write_ledger(root, {name: record(log_dir, 5)})
+    disk = watched(log_dir)
+    key = f"{disk.staging_prefix}{name}"
+    for due_ms in (7, 9):
+        write_ledger(root, {name: record(log_dir, due_ms)})
+        assert disk.look_again([LEDGER_FILE]) == [], "the ledger of the log dir says nothing of it"
+        (change,) = disk.look_again([f"{disk.staging_prefix}{LEDGER_FILE}"])
+        assert change.name == key
+        assert change.after is not None
+        assert change.after.due_ms == due_ms
+
+
+def test_a_ledger_that_is_damaged_or_gone_is_reported_by_the_rows_beside_it(log_dir: Any) -> None:
+    name = f"{log_dir.topic_id}_3"
+    log_dir.replica(f"../data.deleting/{name}")
+    root = Path(f"{log_dir}.deleting")
+    write_ledger(root, {name: record(log_dir, 5)})
+    disk = watched(log_dir)
+    (root / LEDGER_FILE).write_bytes(b"damaged\n")
+    (change,) = disk.look_again([f"{disk.staging_prefix}{LEDGER_FILE}"])
+    assert change.after is not None
+    assert (change.after.due_ms, change.after.topic) == (None, None)
+    write_ledger(root, {name: record(log_dir, 5)})
+    assert len(disk.look_again([f"{disk.staging_prefix}{LEDGER_FILE}"])) == 1
+    (root / LEDGER_FILE).unlink()
+    assert len(disk.look_again([f"{disk.staging_prefix}{LEDGER_FILE}"])) == 1
 
 
 def test_in_a_log_dir_that_is_ours_staging_is_inside(log_dir: Any) -> None:

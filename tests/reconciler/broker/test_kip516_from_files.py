@@ -69,7 +69,7 @@ class Node:
         return found
 
     def staged(self) -> list[Path]:
-        return sorted(path for disk in self.disks for path in disk.glob("deleting/*"))
+        return sorted(path for disk in self.disks for path in disk.glob("deleting/*_*") if path.is_dir())
 
     @contextmanager
     def started(self) -> Iterator[Broker]:

@@ -59,7 +59,7 @@ class Node:
         staged = self.path / "deleting"
         return {
             "live": sorted(each.name for each in self.path.glob("*-*") if each.is_dir()),
-            "staged": sorted(each.name for each in staged.iterdir()),
+            "staged": sorted(each.name for each in staged.iterdir() if each.is_dir()),
         }
 
 

@@ -15,6 +15,7 @@ from reconciler.next_steps import (
     steps_after_repair,
     undo_of_file,
     undo_of_staging,
+    undo_of_stray,
 )
 
 Parse = Callable[[Command], click.Context]
@@ -71,4 +72,10 @@ def test_an_undo_names_one_replica_in_all_log_dirs_or_one_file(parse: Parse) -> 
     command = undo_of_staging(CALL.with_fallback("/spare"), "orders", 3, "-XyU9i5ARn6W00ON2taeWA")
     assert parse(command).params["topic_id"] == "-XyU9i5ARn6W00ON2taeWA"
     assert parse(command).params["fallback_folder"] == "/spare"
-    assert undo_of_file("/disks/1/a b/staged.json").text == "rm '/disks/1/a b/staged.json'"
+    assert undo_of_file("/disks/1/a b/partition.metadata").text == "rm '/disks/1/a b/partition.metadata'"
+
+
+def test_the_undo_of_a_stray_names_its_directory_for_it_may_have_no_topic_id(parse: Parse) -> None:
+    name = "or ders-3.4c0e8b0dd7f8418ab2ad1f4d8ab0a123-stray"
+    params = parse(undo_of_stray("/disks/1", name)).params
+    assert (params["paths"], params["locations"], params["as_stray"]) == (("/disks/1",), (name,), True)

@@ -6,6 +6,7 @@ import errno
 import os
 import shlex
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,11 @@ from logstore.fs import Disk
 from logstore.log_dir import LogDir
 from logstore.repair import RepairStatus
 from logstore.scan import scan_all
-from logstore.staging import pipeline as staging
 from reconciler.cli import logstore
 from reconciler.errors import RefusedError
 from reconciler.plan import UNDER_WAY, Gate, Plan, PlanChoice, Policy, apply, parse_plan, read_history
 from reconciler.plan.history import write_journal
-from tests.logstore.engine import DiskThat, contents
+from tests.logstore.engine import DiskThat, FullDisk, contents
 from tests.reconciler.plan.plan_broker import (
     CLICKS,
     GONE,
@@ -37,6 +37,8 @@ from tests.reconciler.plan.plan_broker import (
     statuses,
     without,
 )
+
+staging = import_module("logstore.staging.run")
 
 EVENTS = UNUSED
 EVERYTHING = PlanChoice(Policy.kip516(), strays=True)
@@ -383,7 +385,7 @@ def test_a_batch_that_is_refused_fails_its_own_lines_alone(tmp_path: Path, monke
 def test_a_full_disk_without_room_for_a_journal_is_cleaned_all_the_same(messy: PlanBroker, tmp_path: Path) -> None:
     (tmp_path / "spare").mkdir()
 
-    disk = DiskThat(errno.ENOSPC, {"write", "mkdir"}, below=messy.log_dirs[0])
+    disk = FullDisk(below=messy.log_dirs[0])
     plan = messy.plan(PlanChoice(Policy.kip516(), topics=("gone",)))
     outcome = messy.apply(plan, disk=disk, fallback_records=str(tmp_path / "spare"))
     assert outcome.is_complete, outcome.results

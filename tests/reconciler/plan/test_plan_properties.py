@@ -22,6 +22,7 @@ from layout.scheme import Scheme, partition_path
 from layout.topic import TopicPartition
 from logstore.namespaces import carry_out, plan_create
 from logstore.repair import RepairStatus
+from logstore.staging import forget_stray
 from logstore.store import LogStore, StoreOptions
 from reconciler.broker import Broker as RequestBroker
 from reconciler.errors import RefusedError
@@ -165,8 +166,8 @@ def trees(broker: PlanBroker) -> dict[str, Any]:
 
 
 def without_places(tree: dict[str, Any]) -> dict[str, Any]:
-    """A tree without staging roots and the prefix directories of topic IDs: they stay when nothing is in them."""
-    place = re.compile(r".*\.deleting|.*/deleting|.*\.deleting/.*|d[12]/[0-9a-f]{2}")
+    """A tree without staging roots, ledgers and the prefix directories of topic IDs, which stay when they are empty."""
+    place = re.compile(r".*\.deleting|.*/deleting|.*\.deleting/.*|.*/\.logstore_ledger|d[12]/[0-9a-f]{2}")
     return {name: look for name, look in tree.items() if not place.fullmatch(name)}
 
 
@@ -215,9 +216,13 @@ def take_back(broker: PlanBroker, action: Action) -> None:
             (found,) = (each for each in store.staged() if (each.log_dir, each.inode) == (action.log_dir, action.inode))
             store.restore(found)
     else:
-        remove, path = (action.undo or "").split()
-        assert remove == "rm"
-        Path(path).unlink()
+        words = (action.undo or "").split()
+        if words[0] == "rm":
+            Path(words[1]).unlink()
+            return
+        with LogStore.open(broker.paths, StoreOptions(clock=broker.clock, jobs=0)) as store:
+            (log_dir,) = (each for each in store.log_dirs if each.path == action.log_dir)
+            forget_stray(log_dir, *(each for each in store.staged() if each.name == action.name))
 
 
 @settings(max_examples=80)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from layout.ours import STAGED_RECORD
 from logstore.log_dir import LogDir
 from logstore.staging import stage
 from reconciler.plan import Gate, PlanChoice, Policy
@@ -135,7 +134,7 @@ def test_strays_get_a_due_time_only_when_asked_for_and_only_once(broker: PlanBro
     assert (plan.actions, "--strays" in plan.left_alone[0].reason) == ((), True)
     plan = broker.plan(PlanChoice(Policy.kip516(), strays=True))
     assert lines(plan) == [("stage_stray", stray.name)]
-    assert plan.actions[0].undo == f"rm {stray}/{STAGED_RECORD}"
+    assert plan.actions[0].undo == f"logstore restore {stray.parent} --location {stray.name} --as-stray"
     broker.apply(plan)
     assert broker.plan(PlanChoice(Policy.kip516(), strays=True)).actions == ()
 

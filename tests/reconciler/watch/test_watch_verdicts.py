@@ -11,7 +11,7 @@ import pytest
 
 from layout import partition_metadata
 from layout.ids import DirectoryId, TopicId
-from layout.ours import StagedRecord, staged_record
+from layout.ours import StagedRecord
 from logstore.scan import scan
 from logstore.watch import RowChange, WatchedLogDir
 from logstore.watch.row_cache import net_changes
@@ -20,6 +20,7 @@ from reconciler.verdicts import Verdict, compare
 from reconciler.watch import VerdictChange
 from reconciler.watch import verdicts as module
 from reconciler.watch.verdicts import VerdictWatch
+from tests.logstore.engine import write_ledger
 
 A, B, C, OLD = (TopicId(bytes([number] * 16)) for number in (1, 2, 3, 4))
 HOMES = [DirectoryId(bytes([number] * 16)) for number in (100, 101)]
@@ -181,7 +182,7 @@ def test_a_staged_replica_becomes_due_by_time_alone(machine: Machine) -> None:
         topic="a", topic_id=A, partition=0, path="a-0", verdict="STALE_ID", evidence="", staged_ms=NOW_MS,
         due_ms=NOW_MS + 1000,
     )  # fmt: skip
-    (path / staged_record.STAGED_RECORD).write_bytes(staged_record.encode_record(record))
+    write_ledger(path.parent, {path.name: record})
     machine.start(state(("other", B, 0, [2])))
     assert flat(machine.verdicts.time_passed()) == []
     machine.now_ms += 2000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -171,9 +171,11 @@ def test_the_undo_of_a_stray_leaves_it_a_stray(cluster, run: Run, tmp_path: Path
     result = run("apply", path)
     undo = commands(result)[0]
     assert "to leave" in result.stderr
-    assert "restore" not in undo
-    subprocess.run(undo, shell=True, check=True)
-    assert sorted(os.listdir(stray)) == ["partition.metadata"]
+    assert "--as-stray" in undo
+    again = run(*shlex.split(undo)[1:])
+    assert (again.exit_code, f"leave {stray.name} as a stray" in again.stdout) == (0, True)
+    (left,) = json.loads(run("staged", cluster.log_dir(1), "--format", "json").stdout)["rows"]
+    assert (left["state"], left["due_ms"], os.listdir(stray)) == ("stray", None, ["partition.metadata"])
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ import pytest
 from click.testing import Result
 
 from layout.ids import TopicId
-from layout.scheme import PURGE_NOTE_FILE, UNCLEAN_FILE
+from layout.ours import LedgerEvent
+from layout.scheme import LEDGER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore.fs import Directory, Disk
 from logstore.log_dir import FileHolder, LogDir, StagingBeside, StagingLock, UnseenProcess, find_lock_holder
@@ -29,8 +30,8 @@ from logstore.staging import (
     FallbackRecords,
     Placement,
     adopt_stray,
-    begin_purge,
     list_staged,
+    note_event,
     open_staging_root,
     stage,
 )
@@ -39,7 +40,7 @@ from reconciler.cli.frame import SecondLook, ask_again, parse_rate
 from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.errors import UsageError
 from reconciler.sources.parquet import save_state
-from tests.logstore.engine import picture
+from tests.logstore.engine import ledger_events, picture
 from tests.patience import PATIENCE_S
 from tests.reconciler.cli.conftest import CLUSTER, ORDERS, REPOSITORY
 
@@ -68,7 +69,7 @@ def log_dir(cluster) -> str:
 
 
 def below(log_dir: str) -> set[str]:
-    return set(os.listdir(f"{log_dir}.deleting"))
+    return set(os.listdir(f"{log_dir}.deleting")) - {LEDGER_FILE}
 
 
 def test_a_dry_run_prints_what_a_real_run_prints_and_changes_nothing(run: Run, log_dir: str) -> None:
@@ -283,9 +284,9 @@ def test_where_the_staging_root_cannot_be_locked_the_log_dir_stays_locked_until_
         opened.append(find_lock_holder(log_dir) is not None)
         return None
 
-    monkeypatch.setattr("logstore.purge.run.begin_purge", lambda *given: (looked(), begin_purge(*given))[1])
+    monkeypatch.setattr("logstore.purge.run.note_event", lambda *given, **how: (looked(), note_event(*given, **how))[1])
     assert run("purge", log_dir).exit_code == 0
-    assert (below(log_dir), opened) == ({f"{ORDERS}_1"}, [True])
+    assert (below(log_dir), opened) == ({f"{ORDERS}_1"}, [True, True])
 
 
 def due_stray(log_dir: str) -> str:
@@ -302,9 +303,9 @@ def due_stray(log_dir: str) -> str:
 def slow_purge(log_dir: str) -> Iterator[subprocess.Popen[str]]:
     """A purge that is at work on what lies beside a log dir: at one byte in a second its end is an hour away."""
     command = [sys.executable, "-m", "reconciler.cli", "purge", log_dir, "--rate", "1"]
-    note = Path(f"{log_dir}.deleting", PURGE_NOTE_FILE)
+    staging = Path(f"{log_dir}.deleting")
     with subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        while not note.exists() and child.poll() is None:
+        while LedgerEvent.PURGING not in ledger_events(staging).values() and child.poll() is None:
             time.sleep(0.01)
         yield child
         child.kill()
@@ -394,7 +395,7 @@ def test_what_nobody_was_asked_about_stays_and_half_of_a_replica_does_not(
         root = open_staging_root(opened, Placement.SIBLING)
         assert root is not None
         with root:
-            begin_purge(opened.disk, root, LONG_AGO_MS)
+            note_event(opened, root, FallbackRecords(None), LedgerEvent.PURGING, [due.name], durable=True)
     assert "here again" in str(look.veto(later))
     half = ask_again((str(tmp_path / "again"),), (log_dir,), FallbackRecords(None), None)
     assert half.veto(due) is None, "a purge has begun to empty it, so that it cannot come back"

@@ -20,7 +20,7 @@ from reconciler.cli import logstore
 from reconciler.protocol import KIP516, ControlRequest, Version
 from reconciler.protocol.json_messages import encode_json
 from reconciler.protocol.messages import encode_request
-from tests.logstore.engine import NOW_MS, identity, picture
+from tests.logstore.engine import NOW_MS, identity, ledger_entries, picture
 from tests.reconciler.cli.conftest import ORDERS, make_log_dir
 from tests.reconciler.protocol.control_requests import (
     FULL,
@@ -80,7 +80,7 @@ def names(sim: Sim) -> dict[str, list[str]]:
     found = {"live": [], "staged": []}
     for path in sim.paths:
         found["live"] += [each.name for each in path.glob("*-*") if each.is_dir()]
-        found["staged"] += [each.name for each in path.glob("deleting/*")]
+        found["staged"] += [each.name for each in path.glob("deleting/*") if each.is_dir()]
     return {key: sorted(each) for key, each in found.items()}
 
 
@@ -208,8 +208,8 @@ def test_a_stop_replica_is_distinguished_from_a_leader_and_isr_by_its_fields(
     document = json.loads(result.stdout)
     assert (document["request"]["kind"], changes(result)) == ("StopReplica", {"staged": ["kept-3"]})
     (staged,) = document["changes"]
-    record = json.loads((sim.paths[1] / staged["location"] / "staged.json").read_bytes())
-    assert record["due_ms"] - record["staged_ms"] == 60_000
+    (entry,) = ledger_entries((sim.paths[1] / staged["location"]).parent).values()
+    assert entry.record is not None and entry.record.due_ms - entry.record.staged_ms == 60_000
 
 
 # KIP516-7
@@ -222,9 +222,10 @@ def test_a_stop_replica_with_another_topic_id_is_answered_with_103(send: Callabl
 
 def test_the_delay_can_be_set(send: Callable[..., Result], sim: Sim) -> None:
     send(wanted(), "--delay", "7d")
-    record = json.loads((sim.paths[1] / "deleting" / f"{C}_0" / "staged.json").read_bytes())
-    assert record["due_ms"] - record["staged_ms"] == 7 * 86_400_000
-    assert record["staged_ms"] > NOW_MS
+    record = ledger_entries(sim.paths[1] / "deleting")[f"{C}_0"].record
+    assert record is not None
+    assert record.due_ms - record.staged_ms == 7 * 86_400_000
+    assert record.staged_ms > NOW_MS
 
 
 GATES = {

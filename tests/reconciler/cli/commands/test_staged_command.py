@@ -15,9 +15,10 @@ from click.testing import Result
 
 from layout import partition_metadata
 from layout.directory_name import stray_name
-from layout.ours import STAGED_RECORD
+from layout.scheme import LEDGER_FILE
 from logstore.log_dir import LogDir
 from reconciler.cli.commands.staged import SCHEMA_VERSION
+from tests.logstore.engine import ledger_entries, write_ledger
 from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, LONG_AGO_MS, stage_replica
 from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS, long_written
 
@@ -117,14 +118,15 @@ def test_it_takes_no_lock_and_leaves_no_trace(run: Run, log_dir: str) -> None:
 
 
 def test_a_damaged_record_and_a_taken_home_are_reported(run: Run, log_dir: str) -> None:
-    record = Path(f"{log_dir}.deleting/{ORDERS}_0/{STAGED_RECORD}")
-    record.unlink()
-    record.write_bytes(b"{}")
+    staging = Path(f"{log_dir}.deleting")
+    (second,) = (each.record for name, each in ledger_entries(staging).items() if name == f"{ORDERS}_1")
+    assert second is not None
+    write_ledger(staging, {f"{ORDERS}_1": second})
     (Path(log_dir) / "orders-1").mkdir()
     found = {row["location"]: row for row in rows(run, log_dir)}
     damaged = found[f"../broker-1.deleting/{ORDERS}_0"]
     assert (damaged["state"], damaged["returns_to"], damaged["due_ms"]) == ("damaged", None, None)
-    assert "schema_version" in str(damaged["problem"])
+    assert f"has no line in {LEDGER_FILE}" in str(damaged["problem"])
     assert "is there already" in str(found[f"../broker-1.deleting/{ORDERS}_1"]["problem"])
 
 
@@ -156,9 +158,12 @@ def test_a_record_outside_the_log_dir_is_found_in_the_folder_that_is_named(run: 
         from logstore.staging import FallbackRecords
 
         fallback = FallbackRecords(str(tmp_path))
-        record = Path(f"{log_dir}.deleting/{ORDERS}_0/{STAGED_RECORD}")
-        fallback.write(opened, f"{ORDERS}_0", record.read_bytes())
-        record.unlink()
+        staging = Path(f"{log_dir}.deleting")
+        known = {name: each.record for name, each in ledger_entries(staging).items() if each.record is not None}
+        with fallback.ledger(opened, make=True) as elsewhere:
+            assert elsewhere is not None
+            elsewhere.stage({f"{ORDERS}_0": known.pop(f"{ORDERS}_0")})
+        write_ledger(staging, known)
     location = f"../broker-1.deleting/{ORDERS}_0"
     assert next(row for row in rows(run, log_dir) if row["location"] == location)["state"] == "damaged"
     found = rows(run, log_dir, "--spare-records", tmp_path)

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from layout.ids import TopicId
-from layout.ours import STAGED_RECORD, StagedRecord, encode_record
+from layout.ours import StagedRecord
 from reconciler.cli.frame import log_dir_of_path
 from reconciler.cli.pages import Explanation, explain_directory, explain_log_dir, scan_rows
 from reconciler.text import size
+from tests.logstore.engine import write_ledger
 
 UNIQUE = "0123456789abcdef0123456789abcdef"
 
@@ -59,10 +60,10 @@ def test_a_stray_with_a_record_is_staged_and_says_by_what(cluster) -> None:
     path.mkdir(parents=True)
     topic_id = TopicId.parse("AAECAwQFBgcICQoLDA0ODw")
     record = StagedRecord("orders", 0, topic_id, "orders-0", "STALE_ID", "why", 1000, 5000)
-    (path / STAGED_RECORD).write_bytes(encode_record(record))
+    write_ledger(path.parent, {path.name: record})
     explanation = explained_as_it_is(path)
     assert explanation.what == "a staged replica: partition 0 of topic ID AAECAwQFBgcICQoLDA0ODw"
-    assert "the record in it says what it was" in explanation.rule
+    assert "a line of .logstore_ledger says what it was" in explanation.rule
 
 
 def test_a_live_replica_tells_its_topic_id_and_its_files(cluster) -> None:

@@ -118,7 +118,7 @@ class Machines:
 
     def staged(self, node_id: int) -> list[str]:
         folder = self.root / f"machine-{node_id}" / "disk-1" / "data" / "deleting"
-        return sorted(os.listdir(folder)) if folder.is_dir() else []
+        return sorted(each.name for each in folder.iterdir() if each.is_dir()) if folder.is_dir() else []
 
 
 @pytest.fixture(params=[Scheme.BY_TOPIC_ID, Scheme.NAMESPACED])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from random import Random
 
@@ -20,13 +21,14 @@ from layout.topic import TopicPartition
 from logstore import ChangeFailedError, NotALogDirError, OfflineLogDirError, UnknownReplicaError
 from logstore.clock import ManualClock
 from logstore.log_dir import LogDir
-from logstore.staging import pipeline as staging
 from logstore.store import LogStore, StoreOptions
 from reconciler.simulator.kernel.faults import KINDS
 from reconciler.simulator.machine import MachineDisks, faults_while_running, faults_while_stopped
 from tests.crash.by_path import ByPath
 from tests.crash.images import read_tree
 from tests.reconciler.simulator.machine.disk_folders import Fresh, fresh_folders
+
+staging = import_module("logstore.staging.run")
 
 ORDERS_ID = TopicId.parse("UXyU9i5ARn6W00ON2taeWA")
 
@@ -54,19 +56,6 @@ def format_disk(disks: MachineDisks, number: int) -> None:
 
 def opened(disks: MachineDisks) -> LogStore:
     return LogStore.open(disks.log_dirs, StoreOptions(clock=ManualClock(), disk=disks.disk, jobs=0))
-
-
-class NoThreads:
-    """In place of a pool of threads: nobody may ask it for one."""
-
-    def __init__(self, *_: object, **__: object) -> None:
-        pass
-
-    def __enter__(self) -> NoThreads:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
 
 def abandon(store: LogStore) -> None:
@@ -131,11 +120,8 @@ def test_what_the_engine_said_it_had_done_outlives_every_crash(fresh: Fresh) -> 
         disks.close()
 
 
-def test_batches_of_replicas_are_staged_by_the_one_thread_that_works_with_the_disks(
-    fresh: Fresh, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replicas_that_are_staged_batch_by_batch_survive_a_crash(fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging, "STAGING_BATCH_SIZE", 5)
-    monkeypatch.setattr(staging, "ThreadPoolExecutor", NoThreads)
     disks = formatted(fresh(), 1)
     store = opened(disks)
     store.create_many({orders(number): ORDERS_ID for number in range(12)})

@@ -1,25 +1,36 @@
 from __future__ import annotations
 
 import errno
+import importlib
+import json
 import logging
 import os
 import subprocess
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT
 from layout.ids import TopicId
-from layout.ours import staged_record
-from layout.scheme import UNCLEAN_FILE
+from layout.ours import LedgerEvent
+from layout.scheme import LEDGER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError, UnsafePathError
 from logstore.fs import TEMPORARY, Disk
 from logstore.log_dir import LogDir
-from logstore.staging import FallbackRecords, OnCommitted, Placement, Refused, list_staged, pipeline, records, stage
+from logstore.staging import (
+    Candidate,
+    FallbackRecords,
+    OnCommitted,
+    Placement,
+    Refused,
+    list_staged,
+    restore,
+    stage,
+)
 from tests.logstore.engine import (
     HOUR_MS,
     NOW_MS,
@@ -27,17 +38,23 @@ from tests.logstore.engine import (
     ORDERS_ID,
     OTHER_ID,
     DiskThat,
+    SwappingDisk,
     candidate,
     contents,
+    contents_but_ledgers,
     fill,
     formatted,
     full_disk,
+    ledger_entries,
+    ledger_events,
     open_descriptors,
     picture,
     read_offsets,
     write_offsets,
 )
-from tests.patience import PATIENCE_S
+
+stage_module = importlib.import_module("logstore.staging.run")
+"""The module, whose name in the package is the function's."""
 
 
 @pytest.fixture(params=["ours", "broker"])
@@ -66,11 +83,11 @@ def test_a_staged_replica_is_whole_elsewhere_and_carries_its_way_back(path: Path
     with LogDir.open(str(path)) as log_dir:
         outcome = stage(log_dir, [candidate()], NOW_MS)
     staged = staging_root_of(path) / f"{ORDERS_ID}_0"
-    record = staged_record.parse_record((staged / "staged.json").read_bytes())
+    record = ledger_entries(staging_root_of(path))[staged.name].record
+    assert record is not None
     assert (record.topic, record.partition, record.topic_id, record.path) == ("orders", 0, ORDERS_ID, "orders-0")
     assert (record.staged_ms, record.due_ms) == (NOW_MS, NOW_MS + 4 * HOUR_MS)
     assert (record.verdict, record.evidence) == ("STALE_ID", "the cluster has it under another ID")
-    (staged / "staged.json").unlink()
     assert contents(staged) == before
     assert not (path / "orders-0").exists()
     assert not (path / UNCLEAN_FILE).exists()
@@ -98,9 +115,9 @@ def test_each_one_is_reported_at_warn_with_the_time_of_its_deletion(
     )
     (reported,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert (reported.name, reported.filename, reported.funcName) == (
-        "logstore.staging.pipeline",
-        "pipeline.py",
-        "_warn",
+        "logstore.staging.log_lines",
+        "log_lines.py",
+        "log_staged",
     )
 
 
@@ -121,13 +138,13 @@ def test_the_lines_of_a_batch_have_their_own_values_with_any_factory_of_log_reco
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert [record.getMessage().split(": ")[1].split(" ")[0] for record in warnings] == [f"t-{n}" for n in range(6)]
     assert {(reported.name, reported.filename, reported.lineno) for reported in warnings} == {
-        ("logstore.staging.pipeline", "pipeline.py", warnings[0].lineno)
+        ("logstore.staging.log_lines", "log_lines.py", warnings[0].lineno)
     }
     assert is_plain or {record.args for record in warnings} <= set(made), "nobody's own records are passed by"
 
 
 def test_nothing_is_reported_where_warnings_are_not_wanted(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.ERROR, "logstore.staging.pipeline")
+    caplog.set_level(logging.ERROR, "logstore.staging.log_lines")
     with LogDir.open(str(path)) as log_dir:
         assert stage(log_dir, [candidate()], NOW_MS).staged
     assert not caplog.records
@@ -181,22 +198,25 @@ def test_two_replicas_of_one_call_never_get_one_name(path: Path) -> None:
     assert [listed[name] for name in names] == [TopicPartition("a", 0), TopicPartition("b", 0)]
 
 
-@pytest.mark.parametrize("number", [4, 5, 64, 65, 130])
-def test_many_are_staged_behind_one_barrier_and_each_has_its_own_record(path: Path, number: int) -> None:
-    disk = DiskThat()
+@pytest.mark.parametrize("number", [1, 5, 130])
+def test_however_many_there_are_two_syncs_serve_them_all(path: Path, number: int) -> None:
+    candidates, disk = many(path, number), DiskThat()
     with LogDir.open(str(path), disk=disk) as log_dir:
-        outcome = stage(log_dir, many(path, number), NOW_MS)
+        stage(log_dir, [candidate()], NOW_MS)  # the mark, the staging root and its ledger are made
+        disk.calls.clear()
+        outcome = stage(log_dir, candidates, NOW_MS)
+        assert disk.calls["sync"] == 4, "the way to the staging root, its ledger, and the two directories"
+        assert (disk.calls["rename"], disk.calls.get("create", 0)) == (number, 0)
         assert len(outcome.staged) == number
-        records = {item.record.partition: item for item in list_staged(log_dir) if item.record is not None}
-    assert set(records) == set(range(number))
-    assert disk.calls.get("sync_file_system", 0) == (number > 4)
-    assert [item.problem for item in records.values() if item.problem] == []
+        listed = [item for item in list_staged(log_dir) if item.partition != ORDERS]
+    assert [item.problem for item in listed] == [None] * number
+    assert {item.partition for item in listed} == {each.partition for each in candidates}
 
 
 def test_long_names_and_long_evidence_never_make_a_record_that_its_reader_refuses(our_log_dir: Path) -> None:
     topic = "o" * 249
     candidates = [
-        pipeline.Candidate(each.path, each.partition, each.topic_id, each.verdict, "\u20ac" * 100_000, each.delay_ms)
+        Candidate(each.path, each.partition, each.topic_id, each.verdict, "\u20ac" * 100_000, each.delay_ms)
         for each in many(our_log_dir, 70, topic)
     ]
     with LogDir.open(str(our_log_dir)) as log_dir:
@@ -259,10 +279,6 @@ def make_it_a_link(replica: Path) -> None:
     replica.symlink_to(replica.parent.parent / "elsewhere")
 
 
-def put_a_directory_in_the_records_place(replica: Path) -> None:
-    (replica / "staged.json").mkdir()
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -271,7 +287,6 @@ def put_a_directory_in_the_records_place(replica: Path) -> None:
         (remove, "it is gone"),
         (make_it_a_file, "it is no directory"),
         (make_it_a_link, "is a symbolic link, which is never followed"),
-        (put_a_directory_in_the_records_place, "takes the place of its record"),
     ],
 )
 def test_a_replica_that_has_changed_since_is_left_and_the_others_go_on(path: Path, change: Any, reason: str) -> None:
@@ -283,7 +298,7 @@ def test_a_replica_that_has_changed_since_is_left_and_the_others_go_on(path: Pat
     assert [refused.candidate for refused in outcome.refused] == [candidate()]
     assert outcome.refused[0].reason.startswith("orders-0 was left where it is: ")
     assert reason in outcome.refused[0].reason
-    assert not (path.parent / "elsewhere" / "staged.json").exists()
+    assert ledger_entries(staging_root_of(path)).keys() == {item.name for item in outcome.staged}
 
 
 def test_another_directory_under_the_same_name_is_noticed_by_its_inode(path: Path) -> None:
@@ -407,6 +422,20 @@ def test_a_folder_for_records_that_is_no_use_stages_nothing_and_blames_the_right
     assert contents(path) == before
 
 
+class RoomForNames(Disk):
+    """Has room for so many names of replicas in the staging root."""
+
+    def __init__(self, names: int) -> None:
+        self.left = names
+
+    def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+        if name.startswith("t-"):
+            if not self.left:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self.left -= 1
+        super().rename(source, name, target, new_name)
+
+
 @pytest.mark.parametrize("number", [4, 7])
 @pytest.mark.parametrize("room", [1, 3])
 def test_a_staging_root_with_room_for_some_names_takes_those_and_the_others_stay(
@@ -415,10 +444,7 @@ def test_a_staging_root_with_room_for_some_names_takes_those_and_the_others_stay
     candidates = many(path, number)
     write_offsets(path, {("t", each): each for each in range(number)})
     before = contents(path / f"t-{room}")
-    disk = DiskThat(errno.ENOSPC)
-    with LogDir.open(str(path), disk=disk) as log_dir:
-        with log_dir.changing("the mark is there beforehand"):
-            disk.fails, disk.after = {"rename"}, room
+    with LogDir.open(str(path), disk=RoomForNames(room)) as log_dir:
         outcome = stage(log_dir, candidates, NOW_MS, partly=True)
         assert [item.partition for item in outcome.staged] == [each.partition for each in candidates[:room]]
         assert [refused.candidate for refused in outcome.refused] == candidates[room:]
@@ -426,49 +452,43 @@ def test_a_staging_root_with_room_for_some_names_takes_those_and_the_others_stay
         reported = f"t-{room} was left where it is: {root} has no room for one more name (No space left on device)"
         assert outcome.refused[0] == Refused(candidates[room], reported)
         assert list_staged(log_dir) == outcome.staged
-        assert log_dir.leave_unclean, "a record that was taken out again may come back after a crash"
     assert contents(path / f"t-{room}") == before
-    assert not list(path.glob("t-*/staged.json"))
-    assert not list(root.glob("staged.json*"))
+    assert read_offsets(path) == {("t", each): each for each in range(room, number)}
 
 
-@pytest.mark.parametrize(("partly", "first"), [(True, "t-0"), (False, "t-3")])
+@pytest.mark.parametrize(("partly", "room"), [(True, 0), (False, 3)])
 def test_no_room_for_the_first_name_or_for_one_that_must_not_stay_alone_is_an_error(
-    path: Path, partly: bool, first: str
+    path: Path, partly: bool, room: int
 ) -> None:
-    class HasNoRoom(Disk):
-        def rename(self, source: int, name: str, target: int, new_name: str) -> None:
-            if name == first:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            super().rename(source, name, target, new_name)
-
     candidates = many(path, 7)
-    with LogDir.open(str(path), disk=HasNoRoom()) as log_dir:
-        with log_dir.changing("the mark is there beforehand"):
-            before = contents(path)
+    before = contents_but_ledgers(path)
+    with LogDir.open(str(path), disk=RoomForNames(room)) as log_dir:
         with pytest.raises(ChangeFailedError, match="t-0 and 6 more cannot be staged: No space left"):
             stage(log_dir, candidates, NOW_MS, partly=partly)
-        assert contents(path) == before
+        assert list_staged(log_dir) == []
+    assert contents_but_ledgers(path) == before
 
 
 # Failures on the way
 
 
 @pytest.mark.parametrize("number", [1, 7])
-@pytest.mark.parametrize("method", ["create", "write", "sync", "sync_file_system", "rename"])
-@pytest.mark.parametrize("after", [0, 1, 3])
+@pytest.mark.parametrize("method", ["create", "write", "sync", "rename"])
+@pytest.mark.parametrize("after", [0, 1, 2, 3])
 def test_what_the_system_refuses_on_the_way_is_undone(path: Path, method: str, after: int, number: int) -> None:
     candidates = many(path, number)
     disk = DiskThat(errno.EACCES)
     log_dir = LogDir.open(str(path), disk=disk)
     with log_dir.changing("the mark is there beforehand"):
-        before = contents(path)
+        before = contents_but_ledgers(path)
     disk.fails, disk.after = {method}, after
     try:
         stage(log_dir, candidates, NOW_MS)
     except ChangeFailedError:
         disk.fails = set()
-        assert contents(path) == before
+        assert contents_but_ledgers(path) == before
+        assert list_staged(log_dir) == []
+        assert len(stage(log_dir, candidates, NOW_MS).staged) == number, "the next one finds nothing in its way"
     except OfflineLogDirError as error:
         assert method in ("sync", "rename"), f"only what hits the undoing too may take it offline: {error}"
     log_dir.abandon()
@@ -488,41 +508,36 @@ def test_a_disk_that_fails_takes_the_log_dir_offline_and_loses_nothing(path: Pat
     assert there.count(True) == 1
 
 
-class InterruptingDisk(Disk):
-    """Is interrupted at the third rename."""
-
-    renames = 0
-
-    def rename(self, source: int, name: str, target: int, new_name: str) -> None:
-        self.renames += 1
-        if self.renames == 3:
-            raise KeyboardInterrupt
-        super().rename(source, name, target, new_name)
-
-
 def test_an_interrupt_is_undone_and_leaves_the_mark(path: Path) -> None:
+    class Interrupting(Disk):
+        """Is interrupted at the third replica."""
+
+        def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+            if name == "t-2":
+                raise KeyboardInterrupt
+            super().rename(source, name, target, new_name)
+
     candidates = many(path, 6)
-    before = contents(path)
-    with LogDir.open(str(path), disk=InterruptingDisk()) as log_dir, pytest.raises(KeyboardInterrupt):
+    before = contents_but_ledgers(path)
+    with LogDir.open(str(path), disk=Interrupting()) as log_dir, pytest.raises(KeyboardInterrupt):
         stage(log_dir, candidates, NOW_MS)
     assert (path / UNCLEAN_FILE).exists()
-    assert contents(path) == before
+    assert contents_but_ledgers(path) == before
+    assert set(ledger_events(staging_root_of(path)).values()) == {LedgerEvent.RESTORED}
 
 
-class WithoutBarrier(Disk):
-    """A system that has no barrier over a file system, nor hard links."""
+def test_a_replica_that_is_swapped_before_its_rename_is_noticed_and_both_stay(path: Path) -> None:
+    def swap() -> None:
+        (path / "orders-0").rename(path.parent / "elsewhere")
+        fill(path / "orders-0")
 
-    def sync_file_system(self, descriptor: int) -> bool:
-        return False
-
-    def link(self, source: int, name: str, target: int, new_name: str) -> None:
-        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
-
-def test_a_system_without_a_barrier_and_without_hard_links_stages_as_well(path: Path) -> None:
-    with LogDir.open(str(path), disk=WithoutBarrier()) as log_dir:
-        assert len(stage(log_dir, many(path, 70), NOW_MS).staged) == 70
-        assert [item.problem for item in list_staged(log_dir) if item.problem] == []
+    disk = SwappingDisk("orders-0", swap, "rename")
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        with pytest.raises(UnsafePathError, match="is not the directory that was looked at before"):
+            stage(log_dir, [candidate()], NOW_MS)
+        assert list_staged(log_dir) == []
+    assert (path / "orders-0").is_dir()
+    assert (path.parent / "elsewhere").is_dir()
 
 
 @pytest.fixture
@@ -580,108 +595,200 @@ def test_no_descriptor_is_left_behind_whatever_happens(path: Path, tmp_path: Pat
     assert open_descriptors() == before
 
 
+# The ledger
+
+
+def ledger_of(path: Path) -> Path:
+    return staging_root_of(path) / LEDGER_FILE
+
+
+def test_a_name_that_was_used_is_not_used_again_before_all_in_the_ledger_is_over(path: Path) -> None:
+    with LogDir.open(str(path)) as log_dir:
+        first = stage(log_dir, [candidate()], NOW_MS).staged[0]
+        restore(log_dir, first)
+        second = stage(log_dir, [candidate()], NOW_MS).staged[0]
+        assert (first.name, second.name) == (f"{ORDERS_ID}_0", f"{ORDERS_ID}_0.2")
+        restore(log_dir, second)
+    with LogDir.open(str(path)) as log_dir:
+        assert stage(log_dir, [candidate()], NOW_MS).staged[0].name == f"{ORDERS_ID}_0"
+
+
+def test_many_do_not_get_a_name_of_which_a_line_speaks_either(path: Path) -> None:
+    candidates = many(path, stage_module._MANY)
+    with LogDir.open(str(path)) as log_dir:
+        stage(log_dir, [candidate()], NOW_MS)
+        restore(log_dir, stage(log_dir, candidates[5:6], NOW_MS).staged[0])
+        names = [item.name for item in stage(log_dir, candidates, NOW_MS).staged]
+        assert [item.problem for item in list_staged(log_dir) if item.problem] == []
+    assert names[:6] == [f"{ORDERS_ID}_0.2", *(f"{ORDERS_ID}_{number}" for number in range(1, 5)), f"{ORDERS_ID}_5.2"]
+    assert len({*names}) == len(candidates)
+
+
+def test_where_a_line_is_damaged_staging_goes_on_behind_it(path: Path) -> None:
+    others = many(path, 2)
+    with LogDir.open(str(path)) as log_dir:
+        stage(log_dir, [candidate()], NOW_MS)
+        stage(log_dir, others[:1], NOW_MS)
+    data = ledger_of(path).read_bytes()
+    ledger_of(path).write_bytes(data.replace(b"orders", b"0rders", 1))
+    with LogDir.open(str(path)) as log_dir:
+        (new,) = stage(log_dir, others[1:], NOW_MS).staged
+        found = {item.name: item for item in list_staged(log_dir)}
+    assert [name for name, item in found.items() if item.problem is None] == sorted([f"{ORDERS_ID}_0.2", new.name])
+    assert (found[f"{ORDERS_ID}_0"].record, found[new.name]) == (None, new)
+
+
+def of_a_later_release(file: Path) -> None:
+    text = b'["logstore-ledger",2]'
+    file.write_bytes(b"%08x %b\n" % (crc32(text), text))
+
+
+def a_link(file: Path) -> None:
+    file.symlink_to("/etc/passwd")
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [(of_a_later_release, "schema version 1 only"), (a_link, "symbolic link"), (Path.mkdir, "a directory")],
+)
+def test_a_ledger_that_cannot_be_used_is_named_and_nothing_is_staged(
+    path: Path, make: Callable[[Path], Any], reason: str
+) -> None:
+    root = path / "deleting" if (path / "deleting").exists() else Path(f"{path}.deleting")
+    root.mkdir(exist_ok=True)
+    make(root / LEDGER_FILE)
+    before = contents(path.parent)
+    with LogDir.open(str(path)) as log_dir:
+        with pytest.raises(ChangeRefusedError, match=reason) as raised:
+            stage(log_dir, [candidate()], NOW_MS)
+        assert f"{root}/{LEDGER_FILE}" in str(raised.value)
+        assert log_dir.offline is None
+    assert contents(path.parent) == before
+
+
+def test_on_a_full_disk_the_room_that_the_ledger_has_already_is_used(path: Path) -> None:
+    others, disk = many(path, 6), full_disk()
+    disk.fails = set()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        stage(log_dir, [candidate()], NOW_MS)
+        disk.fails = {"write", "mkdir"}
+        assert len(stage(log_dir, others, NOW_MS).staged) == 6
+        assert [item.problem for item in list_staged(log_dir)] == [None] * 7
+
+
+class RoomForLines(Disk):
+    """Has room for so many staged lines in the ledger of a log dir, all in all."""
+
+    def __init__(self, lines: int) -> None:
+        self.left = lines
+
+    def write(self, descriptor: int, data: bytes) -> None:
+        lines = data.count(b'["staged"')
+        if lines > self.left:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.left -= lines
+        super().write(descriptor, data)
+
+
+def test_lines_for_which_the_ledger_has_no_room_go_to_the_other_folder_under_names_of_their_own(
+    path: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "spare").mkdir()
+    fallback = FallbackRecords(str(tmp_path / "spare"))
+    with LogDir.open(str(path), disk=RoomForLines(1)) as log_dir:
+        names = []
+        for _ in range(3):
+            names += [item.name for item in stage(log_dir, [candidate()], NOW_MS, fallback=fallback).staged]
+            fill(path / "orders-0")
+        assert names == [f"{ORDERS_ID}_0", f"{ORDERS_ID}_0.2", f"{ORDERS_ID}_0.3"]
+        assert [item.problem for item in list_staged(log_dir, fallback)] == [None] * 3
+        assert [item.name for item in list_staged(log_dir) if item.problem is None] == names[:1]
+        for item in list_staged(log_dir, fallback)[1:]:
+            (path / "orders-0").rename(tmp_path / item.name)
+            restore(log_dir, item, fallback=fallback)
+    assert list((tmp_path / "spare").rglob(LEDGER_FILE)) == [], "what is over is removed"
+
+
+@pytest.mark.parametrize("room", [1, 3, 5])
+def test_where_the_ledger_has_room_for_some_lines_as_many_are_staged_and_the_others_say_why_not(
+    path: Path, room: int
+) -> None:
+    candidates = many(path, 7)
+    with LogDir.open(str(path), disk=RoomForLines(room)) as log_dir:
+        outcome = stage(log_dir, candidates, NOW_MS, partly=True)
+        assert list_staged(log_dir) == outcome.staged
+    assert [item.partition for item in outcome.staged] == [each.partition for each in candidates[:room]]
+    assert [refused.candidate for refused in outcome.refused] == candidates[room:]
+    for refused in outcome.refused:
+        said = f"the ledger in {staging_root_of(path)} has no room for one more line"
+        assert refused.reason == f"{refused.candidate.path} was left where it is: {said}"
+        assert (path / refused.candidate.path).is_dir()
+
+
+@pytest.mark.parametrize(("partly", "room", "who"), [(True, 0, "t-0"), (False, 6, "t-0 and 6 more")])
+def test_no_room_for_the_first_line_or_for_one_that_must_not_stay_alone_is_an_error(
+    path: Path, partly: bool, room: int, who: str
+) -> None:
+    candidates = many(path, 7)
+    before = contents_but_ledgers(path)
+    with LogDir.open(str(path), disk=RoomForLines(room)) as log_dir:
+        with pytest.raises(ChangeFailedError, match=f"{who} cannot be staged: No space left"):
+            stage(log_dir, candidates, NOW_MS, partly=partly)
+        assert list_staged(log_dir) == []
+    assert contents_but_ledgers(path) == before
+
+
 # Batches
 
 
 @pytest.fixture
 def batches_of_five(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "STAGING_BATCH_SIZE", 5)
+    monkeypatch.setattr(stage_module, "STAGING_BATCH_SIZE", 5)
 
 
 class Noted(Disk):
-    """Writes down what begins and ends, in order; the batch of a replica follows from its number."""
+    """Writes down what is done, in order."""
 
     def __init__(self) -> None:
         self.steps: list[str] = []
 
-    def create(self, parent: int, name: str) -> int:
-        self.steps.append(f"create {name}")
-        return super().create(parent, name)
+    def write(self, descriptor: int, data: bytes) -> None:
+        for line in data.split(b"\n"):
+            if b'["staged"' in line:
+                self.steps.append(f"line {json.loads(line[9:])[1]}")
+        super().write(descriptor, data)
 
     def sync(self, descriptor: int) -> None:
         super().sync(descriptor)
         self.steps.append(f"synced {os.path.basename(os.readlink(f'/proc/self/fd/{descriptor}'))}")
 
-    def sync_file_system(self, descriptor: int) -> bool:
-        self.steps.append("barrier")
-        done = super().sync_file_system(descriptor)
-        self.steps.append("end of barrier")
-        return done
-
-    def link(self, source: int, name: str, target: int, new_name: str) -> None:
-        self.steps.append(f"record {os.path.basename(os.readlink(f'/proc/self/fd/{target}'))}")
-        super().link(source, name, target, new_name)
-
     def rename(self, source: int, name: str, target: int, new_name: str) -> None:
         self.steps.append(f"rename {name}")
         super().rename(source, name, target, new_name)
 
-    def unlink(self, parent: int, name: str) -> None:
-        self.steps.append(f"unlink {name}")
-        super().unlink(parent, name)
-
 
 @pytest.mark.usefixtures("batches_of_five")
-def test_a_batch_is_renamed_while_the_barrier_of_the_one_before_is_waited_for(path: Path) -> None:
-    class Patient(Noted):
-        """Its first barrier ends when the sixth replica is renamed."""
-
-        seen = threading.Event()
-        in_time = False
-
-        def sync_file_system(self, descriptor: int) -> bool:
-            if "barrier" not in self.steps:
-                self.in_time = self.seen.wait(PATIENCE_S)
-            return super().sync_file_system(descriptor)
-
-        def rename(self, source: int, name: str, target: int, new_name: str) -> None:
-            super().rename(source, name, target, new_name)
-            if sum(step.startswith("rename t-") for step in self.steps) > 5:
-                self.seen.set()
-
-    disk = Patient()
-    with LogDir.open(str(path), disk=disk) as log_dir:
-        assert len(stage(log_dir, many(path, 12), NOW_MS).staged) == 12
-    assert disk.in_time
-
-
-def file_of(number: int) -> str:
-    return staged_record.shared_records_name(number // 5)
-
-
-@pytest.mark.usefixtures("batches_of_five")
-def test_no_replica_is_touched_before_the_file_with_its_record_is_durable(path: Path) -> None:
+def test_no_replica_is_renamed_before_its_line_is_durable(path: Path) -> None:
     disk = Noted()
     with LogDir.open(str(path), disk=disk) as log_dir:
         stage(log_dir, many(path, 12), NOW_MS)
     for number in range(12):
-        made, touched = disk.steps.index(f"create {file_of(number)}"), disk.steps.index(f"record t-{number}")
-        between = disk.steps[made:touched]
-        by_itself = f"synced {file_of(number)}" in between
-        assert by_itself or "end of barrier" in between[between.index("barrier") :]
+        said, renamed = disk.steps.index(f"line {ORDERS_ID}_{number}"), disk.steps.index(f"rename t-{number}")
+        assert f"synced {LEDGER_FILE}" in disk.steps[said:renamed]
 
 
 @pytest.mark.usefixtures("batches_of_five")
-def test_a_file_of_records_stays_until_a_barrier_that_began_after_the_last_rename(path: Path) -> None:
+def test_no_batch_is_reported_before_its_renames_are_durable(path: Path) -> None:
     disk = Noted()
     with LogDir.open(str(path), disk=disk) as log_dir:
-        stage(log_dir, many(path, 12), NOW_MS)
+        stage(log_dir, many(path, 12), NOW_MS, on_committed=lambda batch: disk.steps.extend(
+            f"reported {item.partition}" for item in batch))  # fmt: skip
         root = os.path.basename(staging_root_of(path))
     for number in range(12):
-        renamed, gone = disk.steps.index(f"rename t-{number}"), disk.steps.index(f"unlink {file_of(number)}")
-        between = disk.steps[renamed:gone]
-        assert "end of barrier" in between[between.index("barrier") :]
-        assert f"synced {root}" in disk.steps[gone:], "and does not come back"
-    assert disk.steps.count("barrier") == 3
-
-
-def test_more_files_than_a_few_are_made_durable_by_one_barrier(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "REPLICAS_PER_FILE", 2)
-    disk = Noted()
-    with LogDir.open(str(path), disk=disk) as log_dir:
-        stage(log_dir, many(path, 12), NOW_MS)
-    assert disk.steps.count("barrier") == 2
-    assert not [step for step in disk.steps if step.startswith("synced staged.json")]
+        renamed, reported = disk.steps.index(f"rename t-{number}"), disk.steps.index(f"reported t-{number}")
+        between = disk.steps[renamed:reported]
+        assert f"synced {root}" in between
+        assert f"synced {path.name}" in between[between.index(f"synced {root}") :], "nowhere is worse than twice"
 
 
 @pytest.mark.usefixtures("batches_of_five")
@@ -695,69 +802,57 @@ def test_the_callback_is_called_for_each_batch_when_it_is_staged_for_good(path: 
 
 @pytest.mark.usefixtures("batches_of_five")
 def test_a_batch_that_the_system_refuses_leaves_those_before_it_staged_and_its_own_live(path: Path) -> None:
-    class NoMoreThanSeven(Disk):
-        """Has room for the records of seven replicas in all."""
-
-        left = 7
-
-        def link(self, source: int, name: str, target: int, new_name: str) -> None:
-            self.left -= 1
-            if self.left < 0:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            super().link(source, name, target, new_name)
-
-        def write(self, descriptor: int, data: bytes) -> None:
-            if self.left < 0:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            super().write(descriptor, data)
-
     reported: list[Any] = []
     committed: OnCommitted = reported.extend
     candidates = many(path, 12)
-    with LogDir.open(str(path), disk=NoMoreThanSeven()) as log_dir:
+    with LogDir.open(str(path), disk=RoomForLines(7)) as log_dir:
         with pytest.raises(ChangeFailedError, match="t-5 and 4 more cannot be staged: No space left"):
             stage(log_dir, candidates, NOW_MS, on_committed=committed)
         assert {item.partition for item in list_staged(log_dir)} == {TopicPartition("t", number) for number in range(5)}
     assert [item.partition for item in reported] == [TopicPartition("t", number) for number in range(5)]
-    assert not [
-        replica for number in range(5, 12) for replica in [path / f"t-{number}"] if (replica / "staged.json").exists()
-    ]
     assert all((path / f"t-{number}").is_dir() for number in range(5, 12))
 
 
 @pytest.mark.usefixtures("batches_of_five")
 @pytest.mark.parametrize(
     ("method", "number", "first_live"),
-    [("rename", 3, 0), ("rename", 8, 5), ("sync_file_system", 1, 0), ("sync_file_system", 2, 5)],
+    [
+        *(("rename", 3, 0), ("rename", 8, 5)),
+        *(("sync", number, 0) for number in (1, 2, 3, 4)),
+        *(("sync", number, 5) for number in (5, 6, 7)),
+    ],
 )
 def test_a_later_failure_is_undone_up_to_the_last_batch_that_was_reported(
     path: Path, method: str, number: int, first_live: int
 ) -> None:
     class FailsOnce(Disk):
-        calls = 0
+        left = 0
 
         def _call(self, what: str) -> None:
-            self.calls += what == method
-            if what == method and self.calls == number:
+            self.left -= what == method
+            if what == method and self.left == 0:
                 raise OSError(errno.EACCES, os.strerror(errno.EACCES))
 
         def rename(self, source: int, name: str, target: int, new_name: str) -> None:
             self._call("rename")
             super().rename(source, name, target, new_name)
 
-        def sync_file_system(self, descriptor: int) -> bool:
-            self._call("sync_file_system")
-            return super().sync_file_system(descriptor)
+        def sync(self, descriptor: int) -> None:
+            self._call("sync")
+            super().sync(descriptor)
 
     reported: list[Any] = []
-    candidates = many(path, 12)
-    with LogDir.open(str(path), disk=FailsOnce()) as log_dir:
+    candidates, disk = many(path, 12), FailsOnce()
+    with LogDir.open(str(path), disk=disk) as log_dir:
+        stage(log_dir, [candidate()], NOW_MS)  # the mark, the staging root and its ledger are made
+        disk.left = number
         with pytest.raises(ChangeFailedError, match="cannot be staged: Permission denied"):
             stage(log_dir, candidates, NOW_MS, on_committed=reported.extend)
-        listed = [item.partition.partition for item in list_staged(log_dir) if item.partition is not None]
-    assert sorted(listed) == [item.partition.partition for item in reported] == list(range(first_live))
-    for each in range(first_live, 12):
-        assert sorted(os.listdir(path / f"t-{each}")) == sorted(os.listdir(path / "orders-0"))
+        listed = [item.partition for item in list_staged(log_dir) if item.partition not in (None, ORDERS)]
+    assert (
+        sorted(listed) == [item.partition for item in reported] == [each.partition for each in candidates[:first_live]]
+    )
+    assert all((path / each.path).is_dir() for each in candidates[first_live:])
 
 
 @pytest.mark.usefixtures("batches_of_five")
@@ -781,18 +876,3 @@ def test_a_replica_that_is_named_twice_is_staged_once(path: Path, number: int) -
         assert [item.problem for item in list_staged(log_dir)] == [None] * number
     assert len(outcome.staged) == number
     assert [refused.reason for refused in outcome.refused] == ["t-0 was left where it is: it was named before"]
-
-
-@pytest.mark.usefixtures("batches_of_five")
-def test_a_disk_for_one_thread_is_used_by_one_alone(path: Path) -> None:
-    class ForOne(Noted):
-        is_shared = False
-
-        def sync_file_system(self, descriptor: int) -> bool:
-            assert threading.current_thread() is threading.main_thread()
-            return super().sync_file_system(descriptor)
-
-    disk = ForOne()
-    with LogDir.open(str(path), disk=disk) as log_dir:
-        assert len(stage(log_dir, many(path, 12), NOW_MS).staged) == 12
-    assert disk.steps.count("barrier") == 3

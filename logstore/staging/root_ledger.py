@@ -1,0 +1,123 @@
+"""What the ledgers say of the directories in one staging root: its own ledger, and the one in the fallback folder."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from layout.directory_name import DirectoryKind, DirectoryName
+from layout.ours import Ledger, LedgerEntry, LedgerEvent, StagedRecord
+from layout.scheme import LEDGER_FILE
+from logstore.errors import DamagedRecordError, UnreadableFileError
+from logstore.fs import Directory
+from logstore.log_dir import LogDir, LogDirView, StagingBeside, read_ledger
+from logstore.staging.fallback_records import FallbackRecords
+from logstore.staging.records import check_record_of
+
+
+class RootLedger:
+    """The entries of one staging root, read once; nothing is changed.
+
+    Attributes:
+        damaged: a sentence for each line that cannot be read any more, with file and number.
+        problem: why one of them cannot be read at all, a clause; None: both were.
+    """
+
+    def __init__(self, log_dir: LogDirView, root: Directory, fallback: FallbackRecords) -> None:
+        """Read both ledgers. One that cannot be read is no error: its directories have no record then."""
+        self._log_dir, self._folder = log_dir, root.path
+        self.problem: str | None = None
+        self._cause: Exception | None = None
+        self.damaged: list[str] = []
+        try:
+            self._own = self._entries(read_ledger(root), root.path)
+        except UnreadableFileError as error:
+            self._own, self._cause = {}, error
+            self.problem = f"{root.path}/{LEDGER_FILE} {error}"
+        self._elsewhere: Mapping[str, LedgerEntry] = {}
+        elsewhere = fallback.path_of(log_dir)
+        try:
+            self._elsewhere = self._entries(fallback.read(log_dir), elsewhere)
+        except UnreadableFileError as error:
+            self._cause = error
+            self.problem = f"{elsewhere}/{LEDGER_FILE} {error}"
+
+    def _entries(self, ledger: Ledger | None, folder: str) -> Mapping[str, LedgerEntry]:
+        if ledger is None:
+            return {}
+        self.damaged += [
+            f"line {bad.number} of {folder}/{LEDGER_FILE} cannot be read: {bad.reason}" for bad in ledger.damaged
+        ]
+        return ledger.entries
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a line speaks of a directory, or once did: the name must not be used again."""
+        return name in self._own or name in self._elsewhere
+
+    def entry_of(self, name: str) -> LedgerEntry | None:
+        """Give what is said of a directory; None: nothing, or that it is staged no more."""
+        entry = self._own.get(name) or self._elsewhere.get(name)
+        return None if entry is None or entry.event is LedgerEvent.RESTORED else entry
+
+    def staged(self) -> Iterator[tuple[str, StagedRecord]]:
+        """Iterate over the directories that are staged and untouched, as far as the lines can be read."""
+        for name, entry in (*self._elsewhere.items(), *self._own.items()):
+            if entry.event is LedgerEvent.STAGED and entry.record is not None:
+                yield name, entry.record
+
+    def is_whole(self, name: str) -> bool:
+        """Whether a directory is staged, and no purge has begun to empty it."""
+        entry = self.entry_of(name)
+        return entry is not None and not entry.may_be_partly_purged
+
+    def record_of(self, name: DirectoryName) -> StagedRecord | None:
+        """Give the record of a directory; None: it is a stray that a broker left.
+
+        Raises:
+            DamagedRecordError: it has no record that can be believed. Where the system refused to read the ledger,
+                its cause is a FailedReadError.
+        """
+        entry, place = self.entry_of(name.text), f"{self._folder}/{name.text}"
+        if entry is None:
+            if self.problem is not None:
+                raise DamagedRecordError(f"{place}: {self.problem}, so nothing says what it was") from self._cause
+            if name.kind is DirectoryKind.STRAY:
+                return None
+            lost = f" that can be read ({self.damaged[-1]})" if self.damaged else ""
+            raise DamagedRecordError(f"{place} has no line in {LEDGER_FILE}{lost}, so nothing says what it was")
+        if entry.record is None:
+            raise DamagedRecordError(f"{place}: its line in {LEDGER_FILE} cannot be read, so nothing says what it was")
+        check_record_of(self._log_dir, self._folder, name, entry.record)
+        return entry.record
+
+
+def note_event(
+    log_dir: LogDir | StagingBeside,
+    root: Directory,
+    fallback: FallbackRecords,
+    event: LedgerEvent,
+    names: Collection[str],
+    *,
+    durable: bool,
+) -> None:
+    """Append an event about directories of a staging root to the ledgers that speak of them.
+
+    Args:
+        log_dir: that may be changed.
+        root: the staging root.
+        fallback: the fallback records.
+        event: any but *staged*.
+        names: of the directories; those of which no ledger speaks are passed over.
+        durable: sync it now.
+
+    Raises:
+        OSError, LogStoreError: a ledger cannot be written; where there is no space, nothing was.
+    """
+    own = log_dir.ledgers.find(root)
+    here = [] if own is None else [name for name in names if name in own.ledger.entries]
+    if own is not None and here:
+        own.note(event, here, durable=durable)
+    if len(here) < len(names) and fallback.folder is not None:
+        with fallback.ledger(log_dir) as other:
+            there = [] if other is None else [name for name in names if name in other.ledger.entries]
+            if other is not None and there:
+                other.note(event, there, durable=True)  # nobody syncs it later
