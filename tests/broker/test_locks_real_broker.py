@@ -20,6 +20,7 @@ from layout.ids import TopicId
 from logstore.log_dir import LockHolder, find_lock_holder
 from reconciler.cli import logstore
 from reconciler.protocol.json_messages import encode_json
+from tests.patience import PATIENCE_S
 from tests.reconciler.protocol.control_requests import stop_replica
 from tools.machine import ROOT
 from tools.real_broker.client import Record, until
@@ -32,7 +33,6 @@ pytestmark = pytest.mark.broker
 
 TOPIC, NOBODYS = "locked", "nobodys"
 PARTITIONS = 4
-SECONDS_TO_END = 60
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +208,7 @@ def test_a_broker_does_not_start_while_a_command_is_at_work_and_does_afterwards(
             assert purge.poll() is None
             assert replicas_and_notes(broker) == before
             purge.send_signal(signal.SIGINT)
-            said, _ = purge.communicate(timeout=SECONDS_TO_END)
+            said, _ = purge.communicate(timeout=PATIENCE_S)
         assert (purge.returncode, "interrupted before all that is due was purged" in said) == (130, True), said
         ended = run("purge", *broker.log_dirs, "--location", json.loads(staged)["location"], "--before-due")
         assert ended.exit_code == 0, ended.output  # a broker before 3.6.1 does not start beside what is left of it

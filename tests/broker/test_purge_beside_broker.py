@@ -17,6 +17,7 @@ from logstore.log_dir import LogDir
 from logstore.staging import Candidate, Placement, stage
 from reconciler.cli import logstore
 from tests.broker.test_locks_real_broker import metadata
+from tests.patience import PATIENCE_S
 from tools.real_broker.client import Record
 from tools.real_broker.cluster import Cluster
 from tools.real_broker.servers import Broker
@@ -28,7 +29,6 @@ NOBODYS = "nobodys-beside"
 STALE = 40
 """Staged replicas on each disk; a purge of one file a moment takes as long as some batches of records."""
 LONG_AGO_MS = 1_000_000
-SECONDS_TO_END = 120
 
 
 def run(*arguments: object) -> Result:
@@ -99,7 +99,7 @@ def test_a_purge_beside_a_producing_broker_frees_what_is_staged_and_touches_noth
         again = run("purge", *broker.log_dirs)
     finally:
         over.set()
-        producing.join(SECONDS_TO_END)
+        producing.join(PATIENCE_S)
     assert (planned.exit_code, done.exit_code, again.exit_code) == (0, 0, 0), done.output
     assert planned.stdout == done.stdout
     assert (asked.exit_code, asked.stdout) == (0, planned.stdout), asked.output

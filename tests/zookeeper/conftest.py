@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tools.real_broker.client import until
 from tools.real_broker.servers import gives_sessions
 
 SERVER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-SECONDS_TO_START = 60
-SECONDS_TO_STOP = 30
 
 
 class ZooKeeperServer:
@@ -56,7 +55,7 @@ class ZooKeeperServer:
         assert self._process is not None
         self._process.terminate()
         try:
-            self._process.wait(SECONDS_TO_STOP)
+            self._process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -65,9 +64,9 @@ class ZooKeeperServer:
         """A client that is connected; whoever asks for it stops it."""
         from kazoo.client import KazooClient
 
-        until("ZooKeeper gives sessions", lambda: gives_sessions(self.port), SECONDS_TO_START)
+        until("ZooKeeper gives sessions", lambda: gives_sessions(self.port), PATIENCE_S)
         client = KazooClient(hosts=self.address, timeout=30)
-        client.start(SECONDS_TO_START)
+        client.start(PATIENCE_S)
         return client
 
     def snapshots(self) -> list[Path]:

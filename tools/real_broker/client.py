@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from tools.real_broker.errors import CommandError, NotInTimeError
 
-SECONDS = 60
-"""How long anything here may take."""
+SECONDS = 600
+"""How long anything here may take. What comes ends the wait at once, so a busy machine has all the time it needs."""
 
 SECONDS_FOR_A_LOOK = 5
 """After so long a question is asked again, of another broker perhaps."""

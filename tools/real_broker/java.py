@@ -22,8 +22,8 @@ from tools.real_broker.fetch import class_path, release_folder
 from tools.real_broker.releases import Release
 from tools.real_broker.watchdog import Watchdog, kill_group
 
-SECONDS_TO_STOP = 60
-SECONDS_FOR_A_COMMAND = 120
+SECONDS_TO_STOP = 600
+SECONDS_FOR_A_COMMAND = 600
 SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.awt.headless=true")
 LINES_SHOWN = 25
 _NO_JAVA = "there is no java on the path; install a Java 17 or newer"

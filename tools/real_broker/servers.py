@@ -21,7 +21,7 @@ from tools.real_broker.java import JavaServer, run_command
 from tools.real_broker.releases import Mode, Release
 from tools.real_broker.watchdog import Watchdog
 
-SECONDS_TO_START = 120
+SECONDS_TO_START = 600
 PAUSE = 0.1
 """Seconds between two looks at something that is waited for."""
 
