@@ -20,6 +20,7 @@ import pyarrow as pa
 from logstore.errors import InventoryError
 from logstore.fs import SummedWriter, crc32c_of_file
 from logstore.rows.arrow import ROW_SCHEMA
+from logstore.rows.claims import check_arrow_claims, check_parquet_claims
 from logstore.rows.rows import SCHEMA_VERSION, VERSION_KEY, Kind
 from logstore.tunables import INVENTORY_ROWS_AT_ONCE
 
@@ -28,13 +29,6 @@ CHECKSUM_KEY = b"logstore.crc32c"
 
 _FOOTER_TAIL = 8
 """Bytes after a Parquet file's footer: its length, and the magic."""
-
-
-MAX_TEXT_BYTES = 1 << 14
-"""Longest text in an inventory: a path has at most 4,096 bytes, and a sentence about a file quotes a part of it."""
-
-_LEAST_UNPACKED, _MOST_PACKED = 1 << 26, 200
-"""A file of N bytes may unpack to so many bytes, and so many times N; a scan's is packed to a thirteenth at best."""
 
 
 class InventoryForm(StrEnum):
@@ -197,40 +191,13 @@ def _check_bytes(path: str) -> None:
 
 
 def _check_claims(path: str) -> None:
-    """Refuse a Parquet file that would take far more memory than any scan of its size.
-
-    A few bytes of Parquet can stand for millions of equal rows, or for one long text in each of them. The footer has
-    the number of rows and their size before packing; the longest text is looked up in the dictionary of each column,
-    of which one row is read.
-    """
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    if inventory_form(path) is not InventoryForm.PARQUET:
-        return
-    texts = [field.name for field in ROW_SCHEMA if field.type == pa.string()]
+    """Refuse an inventory that would take far more memory than any scan of its size."""
     try:
-        size = os.path.getsize(path)
-        with open(path, "rb") as opened, pq.ParquetFile(opened, read_dictionary=texts) as file:
-            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-            unpacked = sum(
-                group.column(number).total_uncompressed_size for group in groups for number in range(group.num_columns)
-            )
-            if file.metadata.num_rows > size or unpacked > _LEAST_UNPACKED + _MOST_PACKED * size:
-                raise InventoryError(
-                    f"{path} claims {file.metadata.num_rows:,} rows of {unpacked:,} bytes in a file of {size:,} bytes, "
-                    "which no scan writes: scan again"
-                )
-            for number in range(len(groups)):
-                first = next(file.iter_batches(1, row_groups=[number], columns=texts), None)
-                for name, column in zip(texts, () if first is None else first.columns, strict=False):
-                    longest = pc.max(pc.binary_length(column.dictionary)).as_py() or 0
-                    if longest > MAX_TEXT_BYTES:
-                        raise InventoryError(
-                            f"{path} holds a text of {longest:,} bytes in the column {name}, and {MAX_TEXT_BYTES:,} is "
-                            "the most that a scan writes: scan again"
-                        )
-    except (pa.ArrowException, OSError) as error:
+        if inventory_form(path) is InventoryForm.PARQUET:
+            check_parquet_claims(path)
+        else:
+            check_arrow_claims(path)
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(path, error) from error
 
 

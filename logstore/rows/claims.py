@@ -1,0 +1,202 @@
+"""What an inventory claims to hold, before it is read: rows, and bytes in memory.
+
+A few kilobytes can stand for gigabytes: Parquet writes equal values once, and both forms pack what they hold. So the
+claims are added up first, from what stands beside the packed bytes, and refused where no scan writes so much into a
+file of that size.
+
+Parquet claims in its footer. An Arrow file claims in three places, of which Arrow's Python library shows none::
+
+    footer           the place of every message; it ends with its own length and "ARROW1"     flatbuffer
+    message          the number of rows, and the place of every buffer in the body behind it  flatbuffer
+    packed buffer    its length when unpacked, -1 for one that is not packed, then the bytes  int64
+
+Source: the format of Apache Arrow, ``File.fbs`` and ``Message.fbs``.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+import pyarrow as pa
+
+from logstore.errors import InventoryError
+from logstore.rows.arrow import ROW_SCHEMA
+
+MAX_TEXT_BYTES = 1 << 14
+"""Longest text in an inventory: a path has at most 4,096 bytes, and a sentence about a file quotes a part of it."""
+
+_LEAST_UNPACKED, _MOST_PACKED = 1 << 26, 200
+"""A file of N bytes may unpack to so many bytes, and so many times N; a scan's is packed to a thirteenth at best."""
+
+_TEXTS = [field.name for field in ROW_SCHEMA if field.type == pa.string()]
+
+_BYTE, _SHORT, _INT, _LONG = struct.Struct("<b"), struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<q")
+_BLOCK = struct.Struct("<qi4xq")
+"""Where a message stands: offset, length of its metadata, length of its body."""
+
+_BUFFER = struct.Struct("<qq")
+_TAIL = struct.Struct("<i6s")
+_MAGIC = b"ARROW1"
+_GOES_ON = b"\xff\xff\xff\xff"
+_V5, _DICTIONARY = 4, 2
+
+
+class _FlatTable(NamedTuple):
+    """A table of a flatbuffer: its fields are found by their number, and one that is absent is 0, empty or None."""
+
+    data: bytes
+    at: int
+
+    @classmethod
+    def root(cls, data: bytes) -> _FlatTable:
+        return cls(data, _INT.unpack_from(data)[0])
+
+    def number(self, field: int, form: struct.Struct = _LONG) -> int:
+        at = self._place(field)
+        return 0 if at is None else int(form.unpack_from(self.data, at)[0])
+
+    def table(self, field: int) -> _FlatTable | None:
+        at = self._place(field)
+        return None if at is None else _FlatTable(self.data, at + _INT.unpack_from(self.data, at)[0])
+
+    def structs(self, field: int, form: struct.Struct) -> Iterator[tuple[int, ...]]:
+        vector = self.table(field)
+        if vector is not None:
+            (count,) = _INT.unpack_from(self.data, vector.at)
+            for number in range(count):
+                yield form.unpack_from(self.data, vector.at + _INT.size + number * form.size)
+
+    def _place(self, field: int) -> int | None:
+        fields = self.at - _INT.unpack_from(self.data, self.at)[0]
+        slot = 2 * _SHORT.size + field * _SHORT.size
+        if slot >= _SHORT.unpack_from(self.data, fields)[0]:
+            return None
+        (offset,) = _SHORT.unpack_from(self.data, fields + slot)
+        return self.at + offset if offset else None
+
+
+def check_arrow_claims(path: str) -> None:
+    """Refuse an Arrow file that would take far more memory than any scan of its size.
+
+    Raises:
+        InventoryError: it claims more rows or bytes than its size explains.
+        ValueError, OSError: its footer or a message cannot be read.
+    """
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        try:
+            _walk_messages(path, file, size)
+        except struct.error as error:
+            raise ValueError("its footer or a message of it ends too soon") from error
+
+
+def _walk_messages(path: str, file: BinaryIO, size: int) -> None:
+    rows = unpacked = spread = 0
+    for offset, length, body in _blocks(file, size):
+        spread += length + body
+        claimed_rows, claimed_bytes = _claims_of_message(file, offset, length, size)
+        rows, unpacked = rows + claimed_rows, unpacked + claimed_bytes
+        # Messages stand beside one another, so those of a sound file are together no longer than it is.
+        if spread > size or not _are_plausible(rows, unpacked, size):
+            raise _refused(path, rows, max(unpacked, spread), size)
+
+
+def check_parquet_claims(path: str) -> None:
+    """Refuse a Parquet file that would take far more memory than any scan of its size.
+
+    The footer has the number of rows and their size before packing. A text that stands in many rows is written once, in
+    the dictionary of its column, of which one row is read; only where the longest texts in all rows would be too much,
+    the lengths of all are added up.
+
+    Raises:
+        InventoryError: it claims more rows or bytes than its size explains, or holds a text that no scan writes.
+        pyarrow.ArrowException, OSError: it cannot be read.
+    """
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    size = os.path.getsize(path)
+    with open(path, "rb") as opened, pq.ParquetFile(opened, read_dictionary=_TEXTS) as file:
+        rows, groups = file.metadata.num_rows, range(file.metadata.num_row_groups)
+        unpacked = sum(
+            file.metadata.row_group(group).column(number).total_uncompressed_size
+            for group in groups
+            for number in range(file.metadata.num_columns)
+        )
+        if not _are_plausible(rows, unpacked, size):
+            raise _refused(path, rows, unpacked, size)
+        most = unpacked
+        for group in groups:
+            first = next(file.iter_batches(1, row_groups=[group], columns=_TEXTS), None)
+            for name, column in zip(_TEXTS, () if first is None else first.columns, strict=False):
+                longest = pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+                if longest > MAX_TEXT_BYTES:
+                    raise InventoryError(
+                        f"{path} holds a text of {longest:,} bytes in the column {name}, and {MAX_TEXT_BYTES:,} is "
+                        "the most that a scan writes: scan again"
+                    )
+                most += longest * file.metadata.row_group(group).num_rows
+        if not _are_plausible(rows, most, size):
+            _add_up_texts(path, file, size)
+
+
+def _add_up_texts(path: str, file: Any, size: int) -> None:
+    """Add up the lengths of the texts of all rows, and refuse them where they are too much for a file of this size."""
+    import pyarrow.compute as pc
+
+    rows = texts = 0
+    for batch in file.iter_batches(columns=_TEXTS):
+        rows += batch.num_rows
+        for column in batch.columns:
+            texts += pc.sum(pc.binary_length(column.dictionary).take(column.indices)).as_py() or 0
+        if not _are_plausible(rows, texts, size):
+            raise _refused(path, file.metadata.num_rows, texts, size)
+
+
+def _are_plausible(rows: int, unpacked: int, size: int) -> bool:
+    return rows <= size and unpacked <= _LEAST_UNPACKED + _MOST_PACKED * size
+
+
+def _refused(path: str, rows: int, unpacked: int, size: int) -> InventoryError:
+    return InventoryError(
+        f"{path} claims {rows:,} rows of {unpacked:,} bytes in a file of {size:,} bytes, which no scan writes: scan "
+        "again"
+    )
+
+
+def _blocks(file: BinaryIO, size: int) -> Iterator[tuple[int, ...]]:
+    """Yield the places of all messages, as the footer has them."""
+    file.seek(size - _TAIL.size)
+    length, magic = _TAIL.unpack(file.read(_TAIL.size))
+    if magic != _MAGIC or not 0 < length <= size - _TAIL.size:
+        raise ValueError("it has no footer")
+    file.seek(size - _TAIL.size - length)
+    footer = _FlatTable.root(file.read(length))
+    for field in (2, 3):  # the dictionaries, the batches of rows
+        yield from footer.structs(field, _BLOCK)
+
+
+def _claims_of_message(file: BinaryIO, offset: int, length: int, size: int) -> tuple[int, int]:
+    """Return the number of rows that a message claims, and of their bytes when they are unpacked."""
+    if not 0 <= offset <= offset + length <= size:
+        raise ValueError("a message of it stands outside it")
+    file.seek(offset)
+    data = file.read(length)
+    message = _FlatTable.root(data[8 if data[:4] == _GOES_ON else 4 :])
+    batch, is_dictionary = message.table(2), message.number(1, _BYTE) == _DICTIONARY
+    if batch is not None and is_dictionary:
+        batch = batch.table(1)
+    if batch is None:
+        return 0, 0
+    is_packed = batch.table(3) is not None or (message.number(0, _SHORT) < _V5 and message.table(4) is not None)
+    unpacked = 0
+    for start, held in batch.structs(2, _BUFFER):
+        claimed = held
+        if is_packed and held >= _LONG.size:
+            file.seek(offset + length + start)
+            (claimed,) = _LONG.unpack(file.read(_LONG.size))
+        unpacked += max(held, claimed)
+    return 0 if is_dictionary else batch.number(0), unpacked
