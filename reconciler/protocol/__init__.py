@@ -11,6 +11,8 @@ from reconciler.protocol.check import MAX_PARTITIONS, check_extent, check_reques
 from reconciler.protocol.errors import MalformedMessageError, UnsupportedVersionError
 from reconciler.protocol.json_messages import parse_leader_and_isr, parse_request, parse_stop_replica
 from reconciler.protocol.messages import (
+    LONGEST_BEGINNING,
+    begins_leader_and_isr,
     decode_leader_and_isr,
     decode_request,
     decode_response,
@@ -43,6 +45,7 @@ from reconciler.protocol.writing import write_struct, write_varint, write_zigzag
 __all__ = [
     "CONTROL_RECORDS",
     "KIP516",
+    "LONGEST_BEGINNING",
     "MAX_PARTITIONS",
     "METADATA_RECORDS",
     "UNREADABLE",
@@ -69,6 +72,7 @@ __all__ = [
     "TopicState",
     "UnsupportedVersionError",
     "Version",
+    "begins_leader_and_isr",
     "check_extent",
     "check_request",
     "decode_leader_and_isr",

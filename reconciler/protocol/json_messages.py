@@ -16,7 +16,6 @@ from layout.errors import InvalidIdError, InvalidNameError
 from layout.ids import TopicId
 from layout.json_text import FieldReader
 from layout.topic import check_full_topic_name
-from logstore.parallel import paused_gc
 from reconciler.errors import InvalidRequestError
 from reconciler.protocol.check import MAX_PARTITIONS, check_extent, check_request
 from reconciler.protocol.messages import tree
@@ -64,11 +63,7 @@ def parse_request(data: bytes, location: str) -> ControlRequest:
     Raises:
         InvalidRequestError: with every reason: its place, the expected and the found value.
     """
-    check_extent(data, location)
-    try:
-        document = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return parse_leader_and_isr(data, location)  # its error says what is wrong
+    document = _loaded(data, location)
     found, key = document, None
     if isinstance(document, dict) and isinstance(document.get("request"), dict):
         header = document.get("requestHeader")
@@ -79,58 +74,55 @@ def parse_request(data: bytes, location: str) -> ControlRequest:
     if number > MAX_PARTITIONS:
         reason = f"it names {number} partitions, and {MAX_PARTITIONS} are the most that one request may name"
         raise InvalidRequestError(location, [reason], "StopReplica request")
-    return parse_stop_replica(data if found is document else orjson.dumps(found), location)
+    return _stop_replica(found, location)
 
 
 def parse_leader_and_isr(data: bytes, location: str) -> LeaderAndIsrRequest:
-    """Read a LeaderAndIsr request of any version.
-
-    Raises:
-        InvalidRequestError: with every reason: its place, the expected and the found value.
-    """
-    if not data:
-        raise InvalidRequestError(location, ["the file is empty"])
-    check_extent(data, location)
-    try:
-        document = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise InvalidRequestError(location, [f"it is no JSON: {error}"]) from error
-    return _leader_and_isr(document, location)
+    """Read a LeaderAndIsr request of any version; raises as :func:`parse_request`."""
+    return _leader_and_isr(_loaded(data, location), location)
 
 
 def parse_stop_replica(data: bytes, location: str) -> StopReplicaRequest:
-    """Read a StopReplica request of any version.
-
-    Raises:
-        InvalidRequestError: with every reason: its place, the expected and the found value.
-    """
-    what = "StopReplica request"
-    document = _document(data, location, what)
-    flag = document.boolean("deletePartitions", "delete_partitions", default=False)
-    request = StopReplicaRequest(
-        controller_id=document.integer("controllerId", "controller_id"),
-        controller_epoch=document.integer("controllerEpoch", "controller_epoch"),
-        topics=tuple(_stop_topics(_stop_partitions(document, flag), document)),
-        broker_epoch=document.integer("brokerEpoch", "broker_epoch", default=-1, bits=64),
-        is_kraft_controller=document.boolean("isKRaftController", default=False),
-    )
-    _refuse(document, location, what)
-    check_request(request, location)
-    return request
+    """Read a StopReplica request of any version; raises as :func:`parse_request`."""
+    return _stop_replica(_loaded(data, location, "StopReplica request"), location)
 
 
 def parse_response(
     kind: type[LeaderAndIsrResponse] | type[StopReplicaResponse], data: bytes, location: str
 ) -> ControlResponse:
-    """Read an answer of any version; raises as :func:`parse_stop_replica`."""
+    """Read an answer of any version; raises as :func:`parse_request`."""
     what = "LeaderAndIsr response" if kind is LeaderAndIsrResponse else "StopReplica response"
-    document = _document(data, location, what)
+    document = _object(_loaded(data, location, what), location, what)
     grouped: dict[tuple[str, TopicId | None], list[PartitionError]] = {}
     for topic, topic_id, found in _partition_errors(document):
         grouped.setdefault((topic, topic_id), []).append(found)
     error = document.integer("errorCode", "error_code", bits=16)
     _refuse(document, location, what)
     return kind(error, tuple(TopicErrors(*key, tuple(errors)) for key, errors in grouped.items()))
+
+
+def _loaded(data: bytes, location: str, what: str = "LeaderAndIsr request") -> Any:
+    """Parse JSON that is no larger than the longest request."""
+    check_extent(data, location)
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRequestError(
+            location, [f"it is no JSON: {error}" if data else "the file is empty"], what
+        ) from error
+
+
+def _object(document: object, location: str, what: str) -> FieldReader:
+    reasons: list[str] = []
+    fields = FieldReader.of(document, "", reasons)
+    if fields is None:
+        raise InvalidRequestError(location, reasons, what)
+    return fields
+
+
+def _refuse(document: FieldReader, location: str, what: str) -> None:
+    if document.reasons:
+        raise InvalidRequestError(location, document.reasons, what)
 
 
 def _is_stop_replica(fields: Mapping[str, Any]) -> bool:
@@ -163,16 +155,30 @@ def _count_stopped(fields: Mapping[str, Any]) -> int:
 
 
 def _leader_and_isr(document: object, location: str) -> LeaderAndIsrRequest:
-    """Make a LeaderAndIsr request of a decoded document.
-
-    Raises:
-        InvalidRequestError: with every reason: its place, the expected and the found value.
-    """
+    """Make a LeaderAndIsr request of a decoded document, which may be a line of Kafka's request log."""
     reasons: list[str] = []
     fields = _unwrapped(FieldReader.of(document, "", reasons))
     request = _read_leader_and_isr(fields) if fields else None
     if request is None or reasons:
         raise InvalidRequestError(location, reasons)
+    check_request(request, location)
+    return request
+
+
+def _stop_replica(document: object, location: str) -> StopReplicaRequest:
+    """Make a StopReplica request of a decoded document."""
+    what = "StopReplica request"
+    fields = _object(document, location, what)
+    flag = fields.boolean("deletePartitions", "delete_partitions", default=False)
+    request = StopReplicaRequest(
+        controller_id=fields.integer("controllerId", "controller_id"),
+        controller_epoch=fields.integer("controllerEpoch", "controller_epoch"),
+        topics=tuple(_stop_topics(_stop_partitions(fields, flag), fields)),
+        broker_epoch=fields.integer("brokerEpoch", "broker_epoch", default=-1, bits=64),
+        is_kraft_controller=fields.boolean("isKRaftController", default=False),
+    )
+    _refuse(fields, location, what)
+    check_request(request, location)
     return request
 
 
@@ -285,24 +291,6 @@ def _live_leader(fields: FieldReader) -> LiveLeader:
         host=fields.text("hostName", "host"),
         port=fields.integer("port", least=0),
     )
-
-
-def _document(data: bytes, location: str, what: str) -> FieldReader:
-    try:
-        with paused_gc():
-            loaded = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise InvalidRequestError(location, [f"it is no JSON: {error}"], what) from error
-    reasons: list[str] = []
-    document = FieldReader.of(loaded, "", reasons)
-    if document is None:
-        raise InvalidRequestError(location, reasons, what)
-    return document
-
-
-def _refuse(document: FieldReader, location: str, what: str) -> None:
-    if document.reasons:
-        raise InvalidRequestError(location, document.reasons, what)
 
 
 def _stop_partitions(document: FieldReader, flag: bool) -> Iterator[tuple[str, TopicId | None, StopPartition]]:

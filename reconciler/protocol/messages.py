@@ -33,7 +33,18 @@ from reconciler.protocol.schema import Message
 from reconciler.protocol.tables import KIP516, LEADER_AND_ISR, STOP_REPLICA, Version
 from reconciler.protocol.writing import tree_of, write_string, write_struct
 
+_LENGTH = struct.Struct(">i")
 _FIXED_HEADER = struct.Struct(">hhi")
+"""API key, API version, correlation ID."""
+
+_CLIENT_ID = struct.Struct(">h")
+"""The length of the client ID, -1 for null."""
+
+_LONGEST_CLIENT_ID = 249
+LONGEST_BEGINNING = _LENGTH.size + _FIXED_HEADER.size + _CLIENT_ID.size + _LONGEST_CLIENT_ID
+"""So many bytes are enough for :func:`begins_leader_and_isr`."""
+
+_KEYS = (LEADER_AND_ISR.key.to_bytes(2, "big"), STOP_REPLICA.key.to_bytes(2, "big"))
 
 
 class RequestHeader(NamedTuple):
@@ -125,12 +136,13 @@ def is_flexible(kind: type[ControlRequest] | type[ControlResponse], version: Ver
 
 
 def decode_request(data: bytes, location: str = "the message") -> tuple[RequestHeader, ControlRequest]:
-    """Read a control request with its header, without the length that goes before it on a connection.
+    """Read a control request with its header, with or without the length that goes before it on a connection.
 
     Raises:
         UnsupportedVersionError: it is neither of the two control requests, or there is no such version of it.
         MalformedMessageError, InvalidRequestError: as :func:`reconciler.protocol.decode_leader_and_isr`.
     """
+    data = _unframed(data)
     try:
         key, version, correlation_id = _FIXED_HEADER.unpack_from(data)
         kind = _request_kind(key)
@@ -142,6 +154,11 @@ def decode_request(data: bytes, location: str = "the message") -> tuple[RequestH
         raise MalformedMessageError(f"{location} has no request's header: {error}") from error
     decode = decode_leader_and_isr if kind is LeaderAndIsrRequest else decode_stop_replica
     return RequestHeader(key, version, correlation_id, client_id), decode(data[at:], version, location)
+
+
+def begins_leader_and_isr(head: bytes) -> bool:
+    """Whether bytes begin like a LeaderAndIsr request with a readable client ID, or with the length and then so."""
+    return any(_is_leader_and_isr_header(each) for each in (head, head[_LENGTH.size :]))
 
 
 def encode_request(
@@ -211,6 +228,23 @@ def _decode(message: Message, data: bytes, version: Version, location: str) -> A
     if end != len(data):
         raise MalformedMessageError(f"{what}: it ends at byte {end}, and {len(data) - end} bytes follow")
     return found
+
+
+def _unframed(data: bytes) -> bytes:
+    """Drop the length before a request where it is there; a length of some 300,000 looks like the key of a header."""
+    behind = _LENGTH.size
+    is_framed = len(data) > behind and _LENGTH.unpack_from(data)[0] == len(data) - behind
+    return data[behind:] if is_framed and (data[behind : behind + 2] in _KEYS or data[:2] not in _KEYS) else data
+
+
+def _is_leader_and_isr_header(head: bytes) -> bool:
+    if len(head) < _FIXED_HEADER.size + _CLIENT_ID.size:
+        return False
+    key, version, _ = _FIXED_HEADER.unpack_from(head)
+    (length,) = _CLIENT_ID.unpack_from(head, _FIXED_HEADER.size)
+    client_id = head[_FIXED_HEADER.size + _CLIENT_ID.size :][: max(length, 0)]
+    is_readable = -1 <= length <= _LONGEST_CLIENT_ID and all(32 <= byte < 127 for byte in client_id)
+    return is_readable and key == LEADER_AND_ISR.key and version in LEADER_AND_ISR.versions
 
 
 def _merged(topics: Iterable[Any], make: Any, location: str) -> list[Any]:

@@ -7,29 +7,17 @@ or with the length that goes before the header on a connection. Source: FACTS §
 from __future__ import annotations
 
 import os
-import struct
 import sys
 from typing import Final
 
 from logstore.parallel import paused_gc
 from reconciler.errors import MetadataError
-from reconciler.protocol import (
-    ControlRequest,
-    UnsupportedVersionError,
-    check_request,
-    decode_request,
-    parse_request,
-)
+from reconciler.protocol import ControlRequest, UnsupportedVersionError, decode_request, parse_request
 from reconciler.sources.files import MAX_FILE_BYTES, read_file
 
 STANDARD_INPUT: Final = "-"
 FORMS: Final = ("request", "wire")
 """The prefixes of a path: ``request:`` for JSON, ``wire:`` for bytes with their header."""
-
-_HEADER = struct.Struct(">hh")
-_LENGTH = struct.Struct(">i")
-_API_KEYS = (4, 5)
-"""Of LeaderAndIsr and StopReplica."""
 
 
 def read_request(spec: str) -> tuple[ControlRequest, str]:
@@ -49,9 +37,7 @@ def read_request(spec: str) -> tuple[ControlRequest, str]:
     if form is None:
         form = "request" if data.lstrip()[:1] in (b"{", b"[", b"") else "wire"
     with paused_gc():
-        request = parse_request(data, location) if form == "request" else _decode_wire(data, location)
-    check_request(request, location)
-    return request, location
+        return parse_request(data, location) if form == "request" else _decode_wire(data, location), location
 
 
 def _split(spec: str) -> tuple[str | None, str]:
@@ -74,10 +60,6 @@ def _read(path: str) -> bytes:
 
 
 def _decode_wire(data: bytes, location: str) -> ControlRequest:
-    if len(data) >= _HEADER.size and _HEADER.unpack_from(data)[0] not in _API_KEYS:
-        (length,) = _LENGTH.unpack_from(data)
-        if length == len(data) - _LENGTH.size:
-            data = data[_LENGTH.size :]
     try:
         return decode_request(data, location)[1]
     except UnsupportedVersionError as error:

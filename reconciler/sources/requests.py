@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,10 +23,12 @@ from logstore.parallel import paused_gc
 from reconciler.desired import TOPIC_SCHEMA, Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.protocol import (
+    LONGEST_BEGINNING,
     LeaderAndIsrRequest,
     RequestType,
     TopicState,
     UnsupportedVersionError,
+    begins_leader_and_isr,
     decode_request,
     parse_leader_and_isr,
 )
@@ -36,14 +37,6 @@ from reconciler.sources.files import first_bytes, read_file
 _SNIFFED_JSON = re.compile(rb'\s*\{.*"(?:controllerId|controller_id|topicStates|topic_states)"', re.DOTALL)
 _SNIFFED_BYTES = 64 << 10
 _RECEIVER = re.compile(r"(.+)@([0-9]{1,9})", re.ASCII | re.DOTALL)
-
-_LEADER_AND_ISR = 4
-_LAST_VERSION = 7
-_LENGTH = struct.Struct(">i")
-_HEAD = struct.Struct(">hhih")
-"""API key, API version, correlation ID, and the length of the client ID, -1 for null."""
-
-_MOST_CLIENT_ID = 249
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +55,7 @@ def is_json_request(path: str) -> bool:
 
 def is_wire_request(path: str) -> bool:
     """Whether the path is a file that begins like a LeaderAndIsr request's header with a readable client ID."""
-    if not os.path.isfile(path):
-        return False
-    head = first_bytes(path, _LENGTH.size + _HEAD.size + _MOST_CLIENT_ID)
-    return _is_header(head) or _is_header(head[_LENGTH.size :])
+    return os.path.isfile(path) and begins_leader_and_isr(first_bytes(path, LONGEST_BEGINNING))
 
 
 def load_json(paths: Sequence[str], location: str) -> DesiredState:
@@ -123,7 +113,7 @@ def parse_wire(data: bytes, location: str) -> LeaderAndIsrRequest:
     if not data:
         raise MetadataError(f"{location} is empty: the bytes of a LeaderAndIsr request are expected")
     try:
-        _, request = decode_request(data[_LENGTH.size :] if _is_framed(data) else data, location)
+        _, request = decode_request(data, location)
     except UnsupportedVersionError as error:
         raise MetadataError(
             f"{location} does not begin with the header of a LeaderAndIsr request of version 0 to 7: {error}"
@@ -242,17 +232,3 @@ def _topic_table(newest: Sequence[ReceivedRequest], named: dict[str, set[int]]) 
                 )
     counts = [len(named[name]) for name in ids]
     return pa.table([list(ids), list(ids.values()), counts], schema=TOPIC_SCHEMA)
-
-
-def _is_framed(data: bytes) -> bool:
-    """Whether the length stands before the header; read as a length, a LeaderAndIsr header would be 262144 or more."""
-    return len(data) > _LENGTH.size and _LENGTH.unpack_from(data)[0] == len(data) - _LENGTH.size
-
-
-def _is_header(head: bytes) -> bool:
-    if len(head) < _HEAD.size:
-        return False
-    key, version, _, length = _HEAD.unpack_from(head)
-    client_id = head[_HEAD.size : _HEAD.size + max(length, 0)]
-    is_client_id = -1 <= length <= _MOST_CLIENT_ID and all(32 <= byte < 127 for byte in client_id)
-    return key == _LEADER_AND_ISR and 0 <= version <= _LAST_VERSION and is_client_id

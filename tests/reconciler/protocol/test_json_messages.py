@@ -154,11 +154,14 @@ def test_a_document_with_one_fault_is_no_stop_replica(document: object, said: st
         parse_stop_replica(json.dumps(document).encode(), "there")
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"\xff", b'{"controllerId": 1'])
-def test_what_is_no_json_is_refused(data: bytes) -> None:
-    with pytest.raises(InvalidRequestError, match="it is no JSON"):
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [(b"", "the file is empty"), *((each, "it is no JSON") for each in (b"{", b"\xff", b'{"controllerId": 1'))],
+)
+def test_what_is_no_json_is_refused(data: bytes, said: str) -> None:
+    with pytest.raises(InvalidRequestError, match=f"is not a StopReplica request: {said}"):
         parse_stop_replica(data, "there")
-    with pytest.raises(InvalidRequestError, match="is not a LeaderAndIsr response: it is no JSON"):
+    with pytest.raises(InvalidRequestError, match=f"is not a LeaderAndIsr response: {said}"):
         parse_response(LeaderAndIsrResponse, data, "there")
 
 

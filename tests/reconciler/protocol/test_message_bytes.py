@@ -448,6 +448,25 @@ def test_a_stop_replica_request_is_read_by_the_version_in_its_header(version: in
     assert request == stop_replica("a", 1)
 
 
+@pytest.mark.parametrize("partitions", [5_500, 7_000])
+def test_a_length_before_a_request_is_no_header_even_where_it_looks_like_one(partitions: int) -> None:
+    # Read as a header, a length of 262144 to 393215 has the API key of LeaderAndIsr or of StopReplica.
+    request = leader_and_isr(RequestType.UNSPECIFIED, topic("a", None, *range(partitions)))
+    plain = encode_request(request, 7, 77, "controller-1")
+    framed = struct.pack(">i", len(plain)) + plain
+    assert framed[:2] in (b"\x00\x04", b"\x00\x05")
+    assert decode_request(framed) == decode_request(plain) == (RequestHeader(4, 7, 77, "controller-1"), request)
+
+
+def test_a_request_as_long_as_its_header_would_say_is_read_from_its_first_byte() -> None:
+    data = encode_request(PLAIN, 7, 1, "")
+    long = data[:10] + struct.pack(">B", 1)  # one tag of unknown meaning fills it up to that length
+    room = 262144 + 7 + 4 - len(data) - 4
+    long += b"\x09" + bytes([room & 0x7F | 0x80, room >> 7 & 0x7F | 0x80, room >> 14]) + bytes(room) + data[11:]
+    assert len(long) - 4 == struct.unpack_from(">i", long)[0]
+    assert decode_request(long)[1] == PLAIN
+
+
 def test_the_header_of_a_flexible_version_may_carry_tags() -> None:
     data = encode_request(PLAIN, 7, 1, "x")
     assert data[11:12] == b"\0"

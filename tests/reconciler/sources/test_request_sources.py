@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layout.ids import TopicId
+from layout.topic import METADATA_TOPIC
 from reconciler.desired import Completeness, DesiredState
 from reconciler.errors import InvalidRequestError, MetadataError, UsageError
 from reconciler.protocol import MAX_PARTITIONS, LeaderAndIsrRequest, PartitionState, RequestType, TopicState
@@ -310,6 +311,15 @@ def test_bytes_make_the_state_that_the_json_of_the_same_request_makes(
     assert wire.topics.equals(text.topics)
     assert wire.brokers.equals(text.brokers)
     assert replace(wire.identity, location="", digest="") == replace(text.identity, location="", digest="")
+
+
+def test_what_is_refused_as_bytes_is_refused_as_json(tmp_path: Path) -> None:
+    request = leader_and_isr(FULL, topic(METADATA_TOPIC, A, 0))
+    wire = written(tmp_path, encode_request(request, 7))
+    text = written(tmp_path, orjson.dumps(tree(request, 7)), "r.json")
+    for read, path in ((load_wire, wire), (load_json, text)):
+        with pytest.raises(InvalidRequestError, match="no request gives or takes a replica of it"):
+            read([f"{path}@1"], path)
 
 
 @pytest.mark.parametrize("version", range(8))
