@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from layout import partition_metadata
-from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.arguments import check_fields
-from logstore.errors import InvalidArgumentError, UnreadableFileError
-from logstore.fs import DIRECTORY_FLAGS, FIRST_READ, READ_FLAGS, Directory, read_small_file
-from logstore.scan import METADATA_LIMIT
+from logstore.errors import InvalidArgumentError
+from logstore.fs import DIRECTORY_FLAGS, FIRST_READ, READ_FLAGS, Directory
+from logstore.scan import read_metadata_file
 from logstore.staging.listing import Staged
 
 _BY_NAME_FLAGS: Final = DIRECTORY_FLAGS | getattr(os, "O_PATH", 0)
@@ -111,11 +110,7 @@ def revalidate(candidate: Candidate, directory: Directory) -> str | None:
     """
     if candidate.inode is not None and candidate.inode != directory.key[1]:
         return f"its inode is {directory.key[1]} and was {candidate.inode}, so it is another directory"
-    try:
-        data = read_small_file(partition_metadata.FILE_NAME, METADATA_LIMIT, directory.descriptor)
-        found = None if data is None else partition_metadata.parse(data).topic_id
-    except (UnreadableFileError, LayoutError):
-        found = None
+    found = read_metadata_file(directory=directory.descriptor).topic_id
     if found != candidate.topic_id:
         return f"its topic ID is {found or 'not readable'}, and {candidate.topic_id or 'none'} was expected"
     return None

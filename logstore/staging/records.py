@@ -16,7 +16,7 @@ from layout.topic import TopicPartition
 from logstore.errors import DamagedRecordError, FailedReadError, UnreadableFileError
 from logstore.fs import Directory, read_small_file
 from logstore.log_dir import LogDirView
-from logstore.scan import METADATA_LIMIT
+from logstore.scan import METADATA_LIMIT, judge_metadata
 
 
 def restored_path(log_dir: LogDirView, record: StagedRecord) -> str:
@@ -75,8 +75,8 @@ def topic_id_in(directory: Directory) -> TopicId | None:
     """
     try:
         data = read_small_file(partition_metadata.FILE_NAME, METADATA_LIMIT, directory.descriptor)
-        return None if data is None else partition_metadata.parse(data).topic_id
+        return judge_metadata(data).topic_id
     except FailedReadError:
         raise
-    except (UnreadableFileError, LayoutError):
+    except UnreadableFileError:
         return None

@@ -18,7 +18,7 @@ from layout.errors import InvalidNameError
 from layout.ids import TopicId
 from layout.topic import check_full_topic_name
 from reconciler.errors import RefusedError
-from reconciler.sources.zookeeper import TopicNode, decode_topic, encode_topic, split_topics
+from reconciler.sources.zookeeper import TopicNode, decode_topic, encode_topic, path_of, split_topics
 
 
 class TopicIdState(StrEnum):
@@ -76,7 +76,7 @@ def find_topics(below: Mapping[str, bytes], deleted: Collection[str] = ()) -> It
     """
     topics, _ = split_topics(below)
     for name, node in sorted(topics.items()):
-        path = name.replace(":", "/")
+        path = path_of(name)
         if node.topic_id is not None:
             yield TopicFound(name, path, TopicIdState.HAS_ID, node.topic_id)
             continue

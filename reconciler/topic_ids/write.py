@@ -9,18 +9,25 @@ ever written. Source: KIP516-11; FACTS §8.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 from layout.ids import TopicId
-from reconciler.errors import EngineUnavailableError, MetadataError, RefusedError
-from reconciler.sources.zookeeper import decode_cluster_id, migrated_to, split_address
+from reconciler.errors import MetadataError, RefusedError
+from reconciler.sources.zookeeper import (
+    CLUSTER_ID,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    MARKED,
+    MIGRATION,
+    TOPICS,
+    decode_cluster_id,
+    migrated_to,
+    session,
+    topic_of,
+)
 from reconciler.topic_ids.migrate import TopicFound, find_topics, with_topic_id
-
-_TOPICS = "/brokers/topics"
-_EPOCH = "/controller_epoch"
-_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,44 +49,9 @@ class ClusterSeen:
     nodes: Mapping[str, tuple[bytes, int]] = field(repr=False)
 
 
-@contextmanager
-def connect(address: str) -> Iterator[Any]:
-    """Connect a client whose root is the chroot of the address, and always close it.
-
-    Args:
-        address: ``HOST[:PORT][,HOST[:PORT]…][/chroot]``.
-
-    Raises:
-        UsageError: the address is malformed.
-        EngineUnavailableError: kazoo is not installed.
-        MetadataError: no server answers, there is no such chroot, or the connection breaks.
-    """
-    hosts, chroot = split_address(address)
-    try:
-        from kazoo.client import KazooClient
-        from kazoo.exceptions import KazooException
-        from kazoo.handlers.threading import KazooTimeoutError
-    except ImportError as error:
-        raise EngineUnavailableError(
-            "ZooKeeper is reached through kazoo, which is not installed: pip install 'kazoo>=2.10'"
-        ) from error
-    client = KazooClient(hosts=hosts, timeout=_SECONDS, logger=_quiet())
-    try:
-        client.start(_SECONDS)
-        if chroot:
-            if client.exists(chroot) is None:
-                raise MetadataError(f"{address}: ZooKeeper has no node {chroot}: name the chroot of zookeeper.connect")
-            client.chroot = chroot
-        yield client
-    except KazooTimeoutError as error:
-        raise MetadataError(f"{address}: no ZooKeeper answered within {_SECONDS:.0f} s: check host and port") from error
-    except KazooException as error:
-        raise MetadataError(
-            f"{address}: ZooKeeper failed ({type(error).__name__}); what was written so far stands. Run it again"
-        ) from error
-    finally:
-        client.stop()
-        client.close()
+def connect(address: str) -> AbstractContextManager[Any]:
+    """Connect a client whose root is the chroot of the address; see :func:`reconciler.sources.zookeeper.session`."""
+    return session(address, then="what was written so far stands. Run it again")
 
 
 def read_cluster(client: Any, address: str) -> ClusterSeen:
@@ -91,19 +63,19 @@ def read_cluster(client: Any, address: str) -> ClusterSeen:
     """
     from kazoo.exceptions import NoNodeError
 
-    kraft = _get(client, "/migration")
+    kraft = _get(client, MIGRATION)
     if kraft is not None and migrated_to(kraft[0]) is not None:
         raise RefusedError(
             f"{address}: the KRaft controller {migrated_to(kraft[0])} has taken this cluster over, and what ZooKeeper "
             "says of its topics counts no more"
         )
     # Before the topics: a controller that is elected from here on changes the version, and every write notices.
-    epoch, controller, cluster = (_get(client, path) for path in (_EPOCH, "/controller", "/cluster/id"))
+    epoch, controller, cluster = (_get(client, path) for path in (CONTROLLER_EPOCH, CONTROLLER, CLUSTER_ID))
     try:
         nodes = dict(_below(client, ""))
     except NoNodeError as error:
-        raise MetadataError(f"{address}: there is no {_TOPICS}, so no Kafka uses this place") from error
-    deleted = {path.replace("/", ":") for path in _names_below(client, "/admin/delete_topics")}
+        raise MetadataError(f"{address}: there is no {TOPICS}, so no Kafka uses this place") from error
+    deleted = {topic_of(path) for path in _names_below(client, MARKED)}
     topics = tuple(find_topics({path: data for path, (data, _) in nodes.items()}, deleted))
     return ClusterSeen(
         None if cluster is None else decode_cluster_id(cluster[0]),
@@ -131,8 +103,8 @@ def assign_topic_id(client: Any, seen: ClusterSeen, topic: TopicFound, topic_id:
     data, version = seen.nodes[topic.path]
     transaction = client.transaction()
     if seen.epoch_version is not None:
-        transaction.check(_EPOCH, seen.epoch_version)
-    transaction.set_data(f"{_TOPICS}/{topic.path}", with_topic_id(data, topic_id), version)
+        transaction.check(CONTROLLER_EPOCH, seen.epoch_version)
+    transaction.set_data(f"{TOPICS}/{topic.path}", with_topic_id(data, topic_id), version)
     failed = [each for each in transaction.commit() if isinstance(each, Exception)]
     if not failed:
         return None
@@ -158,14 +130,14 @@ def _below(client: Any, prefix: str) -> Iterator[tuple[str, tuple[bytes, int]]]:
     """Yield every topic and namespace below a namespace; partitions and their states are skipped."""
     from kazoo.exceptions import NoNodeError
 
-    for name in client.get_children(f"{_TOPICS}/{prefix}".rstrip("/")):
+    for name in client.get_children(f"{TOPICS}/{prefix}".rstrip("/")):
         path = f"{prefix}{name}"
         try:
-            data, status = client.get(f"{_TOPICS}/{path}")
+            data, status = client.get(f"{TOPICS}/{path}")
         except NoNodeError:
             continue  # it was deleted between two readings
         yield path, (data, status.version)
-        children: Collection[str] = client.get_children(f"{_TOPICS}/{path}") if status.numChildren else ()
+        children: Collection[str] = client.get_children(f"{TOPICS}/{path}") if status.numChildren else ()
         if any(child != "partitions" for child in children):
             yield from _below(client, f"{path}/")
 
@@ -181,12 +153,3 @@ def _names_below(client: Any, root: str, prefix: str = "") -> Iterator[str]:
     for name in names:
         yield f"{prefix}{name}"
         yield from _names_below(client, root, f"{prefix}{name}/")
-
-
-def _quiet() -> Any:
-    """Return a logger that keeps the client's warnings off standard error; the error that follows says the same."""
-    import logging
-
-    logger = logging.Logger("reconciler.topic_ids.write")
-    logger.addHandler(logging.NullHandler())
-    return logger

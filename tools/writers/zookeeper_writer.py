@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from layout.ids import TopicId
-from reconciler.sources.zookeeper import TOPIC_VERSION, encode_state, encode_topic
+from reconciler.sources.zookeeper import TOPIC_VERSION, TOPICS, encode_state, encode_topic, path_of
 
 _STAT = struct.Struct(">qqqqqiiiqq")
 
@@ -35,7 +35,7 @@ def topic_nodes(
         topic_id: the ID, or None for a topic from before Kafka 2.8.
         leader_epoch: of every partition.
     """
-    path = f"/brokers/topics/{topic.replace(':', '/')}"
+    path = f"{TOPICS}/{path_of(topic)}"
     version = TOPIC_VERSION if topic_id is not None else TOPIC_VERSION - 1
     nodes = {path: encode_topic(topic_id, partitions, version=version)}
     for partition, replicas in partitions.items():

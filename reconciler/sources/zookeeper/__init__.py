@@ -6,11 +6,17 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.sources.zookeeper.jute import Znode
-    from reconciler.sources.zookeeper.live import split_address
+    from reconciler.sources.zookeeper.live import session, split_address
     from reconciler.sources.zookeeper.snapshot import DATA_DIR, is_data_dir
     from reconciler.sources.zookeeper.state import assemble, first_few, marked_for_deletion
     from reconciler.sources.zookeeper.znodes import (
+        CLUSTER_ID,
+        CONTROLLER,
+        CONTROLLER_EPOCH,
+        MARKED,
+        MIGRATION,
         TOPIC_VERSION,
+        TOPICS,
         StateNode,
         TopicNode,
         decode_cluster_id,
@@ -33,19 +39,27 @@ if TYPE_CHECKING:
         encode_state,
         encode_topic,
         migrated_to,
+        path_of,
         split_topics,
         topic_id_of,
+        topic_of,
     )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "jute": ("Znode",),
-            "live": ("split_address",),
+            "live": ("session", "split_address"),
             "snapshot": ("DATA_DIR", "is_data_dir"),
             "state": ("assemble", "first_few", "marked_for_deletion"),
             "znodes": (
+                "CLUSTER_ID",
+                "CONTROLLER",
+                "CONTROLLER_EPOCH",
+                "MARKED",
+                "MIGRATION",
                 "StateNode",
+                "TOPICS",
                 "TOPIC_VERSION",
                 "TopicNode",
                 "decode_cluster_id",
@@ -68,14 +82,22 @@ else:
                 "encode_state",
                 "encode_topic",
                 "migrated_to",
+                "path_of",
                 "split_topics",
                 "topic_id_of",
+                "topic_of",
             ),
         },
     )
 
 __all__ = [
+    "CLUSTER_ID",
+    "CONTROLLER",
+    "CONTROLLER_EPOCH",
     "DATA_DIR",
+    "MARKED",
+    "MIGRATION",
+    "TOPICS",
     "TOPIC_VERSION",
     "StateNode",
     "TopicNode",
@@ -104,7 +126,10 @@ __all__ = [
     "is_data_dir",
     "marked_for_deletion",
     "migrated_to",
+    "path_of",
+    "session",
     "split_address",
     "split_topics",
     "topic_id_of",
+    "topic_of",
 ]

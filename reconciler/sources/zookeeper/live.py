@@ -41,9 +41,7 @@ ATTEMPTS = 5
 _IN_FLIGHT = 500
 """Requests that are sent before the first answer is awaited."""
 
-_TOPICS, _BROKERS, _MARKED = "/brokers/topics", "/brokers/ids", "/admin/delete_topics"
-_EPOCH = "/controller_epoch"
-_SINGLE = ("/cluster/id", _EPOCH, "/migration")
+_SINGLE = (znodes.CLUSTER_ID, znodes.CONTROLLER_EPOCH, znodes.MIGRATION)
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?", re.ASCII)
 
 
@@ -57,9 +55,8 @@ def load(address: str) -> DesiredState:
         UsageError: no such address or chroot, no cluster there, or kazoo is not installed.
         MetadataError: no server answers, the connection broke, a node may not be read, or the cluster kept changing.
     """
-    hosts, chroot = split_address(address)
     now_ms = time.time_ns() // 1_000_000
-    with _session(hosts, chroot, address) as client, paused_gc():
+    with session(address, " before everything was read") as client, paused_gc():
         reading = read(client, address)
     identity = MetadataIdentity(
         "zookeeper", address, offset=reading.zxid, timestamp_ms=now_ms, digest=content_digest(reading.nodes)
@@ -92,15 +89,26 @@ def content_digest(nodes: Mapping[str, Znode]) -> str:
 
 
 @contextmanager
-def _session(hosts: str, chroot: str, address: str) -> Iterator[Any]:
-    """Connect a client whose root is the chroot; turn its errors into ours, and close it in any case."""
+def session(address: str, before: str = "", then: str = "try again") -> Iterator[Any]:
+    """Connect a client whose root is the chroot of the address; turn its errors into ours, and close it in any case.
+
+    Args:
+        address: ``HOST[:PORT][,HOST[:PORT]…][/chroot]``.
+        before: says of a connection that fails what it did not outlast, with a blank before it.
+        then: says of it what holds now and what to do.
+
+    Raises:
+        UsageError: no such address or chroot, or kazoo is not installed.
+        MetadataError: no server answers, or the connection fails.
+    """
+    hosts, chroot = split_address(address)
     try:
         from kazoo.client import KazooClient
         from kazoo.exceptions import KazooException
         from kazoo.handlers.threading import KazooTimeoutError
     except ImportError as error:
         raise UsageError(
-            "a live ZooKeeper is read through kazoo, which is not installed: pip install 'kazoo>=2.10'"
+            "a live ZooKeeper is reached through kazoo, which is not installed: pip install 'kazoo>=2.10'"
         ) from error
     warning = _LastWarning()
     client = KazooClient(hosts=hosts, timeout=CONNECT_TIMEOUT_S, logger=warning.logger)
@@ -119,8 +127,7 @@ def _session(hosts: str, chroot: str, address: str) -> Iterator[Any]:
         ) from error
     except KazooException as error:
         raise MetadataError(
-            f"{address}: the connection to ZooKeeper failed before everything was read ({type(error).__name__})"
-            f"{warning.shown}: try again"
+            f"{address}: the connection to ZooKeeper failed{before} ({type(error).__name__}){warning.shown}: {then}"
         ) from error
     finally:
         client.stop()
@@ -219,9 +226,9 @@ class _TreeWalk:
             for _, found in self._fetch([path]):
                 if found is not None:
                     self._keep(path, *found)
-        self._keep_all(self._children(_BROKERS) or ())
-        self._keep_tree(self._children(_MARKED) or ())
-        topics = self._children(_TOPICS)
+        self._keep_all(self._children(znodes.BROKERS) or ())
+        self._keep_tree(self._children(znodes.MARKED) or ())
+        topics = self._children(znodes.TOPICS)
         if topics is None:
             raise UsageError(self._no_topics())
         self._keep_states(self._keep_topics(topics))
@@ -295,9 +302,6 @@ class _TreeWalk:
             self.reading.zxid = max(self.reading.zxid, stat.pzxid)
             yield path, [f"{path}/{name}" for name in sorted(names)]
 
-    def _ask_for_children(self, path: str) -> Any:
-        return self._client.get_children_async(path or "/", include_data=True)
-
     def _fetch(self, paths: Iterable[str]) -> Iterator[tuple[str, tuple[bytes | None, Any] | None]]:
         return self._asked(paths, self._client.get_async)
 
@@ -320,7 +324,8 @@ class _TreeWalk:
 
     def _marks(self) -> tuple[object, ...]:
         """Marks that change with the controller and with the lists of topics, brokers and topics to delete."""
-        stats = [found and found[1] for _, found in self._fetch((_EPOCH, _TOPICS, _BROKERS, _MARKED))]
+        paths = (znodes.CONTROLLER_EPOCH, znodes.TOPICS, znodes.BROKERS, znodes.MARKED)
+        stats = [found and found[1] for _, found in self._fetch(paths)]
         return tuple(stat and (stat.czxid, stat.mzxid, stat.pzxid) for stat in stats)
 
     def _no_topics(self) -> str:
@@ -328,7 +333,7 @@ class _TreeWalk:
         roots = [name.rpartition("/")[2] for name in self._children("") or ()]
         found = [name for (name, there) in zip(roots, self._have_topics(roots), strict=True) if there]
         hint = f"; there is one below /{found[0]}: name it as zk:HOST:PORT/{found[0]}" if found else ""
-        return f"{self._location}: there is no {_TOPICS}, so no Kafka cluster keeps its topics here{hint}"
+        return f"{self._location}: there is no {znodes.TOPICS}, so no Kafka cluster keeps its topics here{hint}"
 
     def _have_topics(self, roots: Iterable[str]) -> list[bool]:
-        return [found is not None for _, found in self._fetch(f"/{name}{_TOPICS}" for name in roots)]
+        return [found is not None for _, found in self._fetch(f"/{name}{znodes.TOPICS}" for name in roots)]

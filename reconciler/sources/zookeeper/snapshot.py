@@ -170,7 +170,7 @@ def _root(snapshot: ZooKeeperSnapshot, file: str) -> tuple[str, list[str]]:
     """Find the chroot of the cluster, and the problems with it."""
     places = znodes.chroots(snapshot.nodes)
     if not places:
-        return "", ["there is no /brokers/topics: this ZooKeeper keeps no topics of a Kafka cluster"]
+        return "", [f"there is no {znodes.TOPICS}: this ZooKeeper keeps no topics of a Kafka cluster"]
     if places == [""]:
         return "", []
     if "" in places:

@@ -30,7 +30,7 @@ def assemble(nodes: Mapping[str, Znode], identity: MetadataIdentity, limits: Seq
     unread: list[str] = []
     topics = _add_topics(builder, nodes, unread)
     problems = [*identity.problems, *unread, *topics, *_add_brokers(builder, nodes), *_remarks(nodes)]
-    cluster, epoch = nodes.get("/cluster/id"), nodes.get("/controller_epoch")
+    cluster, epoch = nodes.get(znodes.CLUSTER_ID), nodes.get(znodes.CONTROLLER_EPOCH)
     return builder.build(
         replace(
             identity,
@@ -43,12 +43,13 @@ def assemble(nodes: Mapping[str, Znode], identity: MetadataIdentity, limits: Seq
 
 
 def _below(nodes: Mapping[str, Znode], prefix: str) -> dict[str, Znode]:
+    prefix += "/"
     return {path.removeprefix(prefix): node for path, node in nodes.items() if path.startswith(prefix)}
 
 
 def _add_topics(builder: DesiredBuilder, nodes: Mapping[str, Znode], lost: list[str]) -> list[str]:
     """Add every topic and partition to the builder; return the problems, and add to ``lost`` what cannot be read."""
-    below = _below(nodes, "/brokers/topics/")
+    below = _below(nodes, znodes.TOPICS)
     topics, homes = znodes.split_topics({path: node.data for path, node in below.items()})
     lost += [f"topic {name}: its node {topic.problem}" for name, topic in topics.items() if topic.problem]
     problems: list[str] = []
@@ -80,7 +81,7 @@ def _add_topics(builder: DesiredBuilder, nodes: Mapping[str, Znode], lost: list[
                 partition_epoch=below[home].version if home else None,
             )
     if not topics and nodes:
-        problems.append("/brokers/topics has no topics")
+        problems.append(f"{znodes.TOPICS} has no topics")
     if unread:
         problems.append(
             f"the state of {count(len(unread), 'partition')} cannot be read, so leader and ISR are not known: "
@@ -91,22 +92,23 @@ def _add_topics(builder: DesiredBuilder, nodes: Mapping[str, Znode], lost: list[
 
 def _add_brokers(builder: DesiredBuilder, nodes: Mapping[str, Znode]) -> list[str]:
     """Add the registered brokers; a broker's epoch is the zxid that created its node."""
-    found = _below(nodes, "/brokers/ids/")
+    found = _below(nodes, znodes.BROKERS)
     brokers = [
         (number, node.czxid) for name, node in found.items() if (number := znodes.decode_number(name)) is not None
     ]
     for node_id, broker_epoch in sorted(brokers):
         builder.broker(node_id, broker_epoch, False, ())
-    return ["/brokers/ids has names that are no broker ids; they are passed over"] if len(brokers) < len(found) else []
+    strangers = len(brokers) < len(found)
+    return [f"{znodes.BROKERS} has names that are no broker ids; they are passed over"] if strangers else []
 
 
 def _remarks(nodes: Mapping[str, Znode]) -> list[str]:
     """The problems that other nodes reveal: topics marked for deletion, and a migration to KRaft."""
     remarks = []
-    marked = sorted(name.replace("/", ":") for name in _below(nodes, "/admin/delete_topics/"))
+    marked = sorted(map(znodes.topic_of, _below(nodes, znodes.MARKED)))
     if marked:
         remarks.append(marked_for_deletion(marked))
-    migration = nodes.get("/migration")
+    migration = nodes.get(znodes.MIGRATION)
     controller = znodes.migrated_to(migration.data) if migration else None
     if controller is not None:
         remarks.append(

@@ -19,6 +19,11 @@ from layout.ids import TopicId
 from layout.json_text import is_int
 from layout.topic import TopicPartition
 
+TOPICS, BROKERS, MARKED = "/brokers/topics", "/brokers/ids", "/admin/delete_topics"
+CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH = "/cluster/id", "/controller", "/controller_epoch"
+MIGRATION = "/migration"
+"""Paths below the cluster's root; a topic that is to go is marked below :data:`MARKED`."""
+
 KEPT = re.compile(
     r"(?:/.*)?/(?:brokers/topics(?:/.+)?|brokers/ids/[^/]+|cluster/id|controller_epoch|admin/delete_topics/.+|migration)",
     re.DOTALL,
@@ -29,7 +34,6 @@ _LEADS_TO_STATES = re.compile(r"/partitions(?:/[0-9]+)?\Z")
 """Matches the end of the nodes below a topic that only lead to the states of its partitions."""
 
 _STATE_NODE = re.compile(r"(.+)/partitions/([0-9]{1,10})/state", re.DOTALL)
-_TOPICS = "/brokers/topics"
 _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 _INT32_MAX = 2**31 - 1
 
@@ -69,14 +73,24 @@ def keep(path: str) -> bool:
     if KEPT.fullmatch(path) is None:
         return False
     end = _LEADS_TO_STATES.search(path)
-    below = path.find(f"{_TOPICS}/")
-    return end is None or below < 0 or below + len(_TOPICS) + 1 >= end.start()
+    below = path.find(f"{TOPICS}/")
+    return end is None or below < 0 or below + len(TOPICS) + 1 >= end.start()
+
+
+def topic_of(path: str) -> str:
+    """Return the full name of the topic whose node has a path below :data:`TOPICS` or :data:`MARKED` (KIP37-4)."""
+    return path.replace("/", ":")
+
+
+def path_of(topic: str) -> str:
+    """Return the path of a topic's node below :data:`TOPICS`, by its full name; the inverse of :func:`topic_of`."""
+    return topic.replace(":", "/")
 
 
 def chroots(paths: Iterable[str]) -> list[str]:
     """Find the prefixes of ``/brokers/topics`` among the paths: ``""`` is the root of the tree."""
-    found = (path.removesuffix(_TOPICS) for path in paths if path.endswith(_TOPICS))
-    return sorted(prefix for prefix in found if not f"{prefix}/".count(f"{_TOPICS}/"))
+    found = (path.removesuffix(TOPICS) for path in paths if path.endswith(TOPICS))
+    return sorted(prefix for prefix in found if not f"{prefix}/".count(f"{TOPICS}/"))
 
 
 def split_topics(below: Mapping[str, bytes]) -> tuple[dict[str, TopicNode], dict[tuple[str, int], str]]:
@@ -103,8 +117,8 @@ def split_topics(below: Mapping[str, bytes]) -> tuple[dict[str, TopicNode], dict
         if path in parents and not node.partitions:
             namespaces.add(path)
         else:
-            topics[path.replace("/", ":")] = node
-    homes = {(match[1].replace("/", ":"), int(match[2])): path for path, match in states.items()}
+            topics[topic_of(path)] = node
+    homes = {(topic_of(match[1]), int(match[2])): path for path, match in states.items()}
     return topics, homes
 
 

@@ -161,3 +161,15 @@ def test_a_place_without_topics_and_one_that_kraft_has_are_refused() -> None:
 def test_what_is_no_address_is_a_usage_error(address: str) -> None:
     with pytest.raises(UsageError), connect(address):
         pass
+
+
+def test_a_connection_that_fails_says_what_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+    client = SimpleNamespace(
+        start=lambda _: None, stop=lambda: closed.append("stopped"), close=lambda: closed.append("closed")
+    )
+    monkeypatch.setattr("kazoo.client.KazooClient", lambda **_: client)
+    said = r"zk:1: the connection to ZooKeeper failed \(ConnectionLoss\): what was written so far stands. Run it again"
+    with pytest.raises(MetadataError, match=f"^{said}$"), connect("zk:1"):
+        raise exceptions.ConnectionLoss
+    assert closed == ["stopped", "closed"]

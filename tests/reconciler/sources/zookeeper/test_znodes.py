@@ -12,13 +12,21 @@ from hypothesis import strategies as st
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from reconciler.sources.zookeeper import (
+    CLUSTER_ID,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    MARKED,
+    MIGRATION,
+    TOPICS,
     TopicNode,
     decode_cluster_id,
     decode_number,
     decode_state,
     decode_topic,
     migrated_to,
+    path_of,
     split_topics,
+    topic_of,
     znodes,
 )
 
@@ -275,3 +283,16 @@ def test_what_cannot_be_read_is_empty_and_no_error(data: bytes) -> None:
     assert znodes.decode_partitions(data) == []
     assert znodes.decode_reassignment(data) == {}
     assert znodes.decode_state(data) is None
+
+
+@pytest.mark.parametrize(("topic", "path"), [("orders", "orders"), ("org:apache:orders", "org/apache/orders")])
+def test_the_tiers_of_a_topic_are_the_nodes_above_its_own(topic: str, path: str) -> None:
+    # KIP37-4
+    assert (path_of(topic), topic_of(path)) == (path, topic)
+
+
+def test_every_node_that_says_what_brokers_hold_is_kept() -> None:
+    for path in (CLUSTER_ID, CONTROLLER_EPOCH, MIGRATION, TOPICS, f"{TOPICS}/orders", f"{MARKED}/orders"):
+        assert znodes.keep(path)
+        assert znodes.keep(f"/chroot{path}")
+    assert not znodes.keep(CONTROLLER)
