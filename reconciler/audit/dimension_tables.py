@@ -20,7 +20,7 @@ from typing import Any
 
 import duckdb
 
-from reconciler.desired import BrokerKey, Registered, Speaks
+from reconciler.desired import BrokerKey, JudgedBroker, RegisteredLogDir
 
 # Only the columns that a query uses: each further column is read for whole row groups to find these few rows.
 _LOG_DIRS = """
@@ -83,8 +83,8 @@ def brokers_in(connection: duckdb.DuckDBPyConnection) -> list[BrokerKey]:
 def keep_metadata(
     connection: duckdb.DuckDBPyConnection,
     clusters: Iterable[str],
-    speaks: Sequence[Speaks],
-    registered: Sequence[Registered] = (),
+    speaks: Sequence[JudgedBroker],
+    registered: Sequence[RegisteredLogDir] = (),
 ) -> None:
     """Make ``clusters``, ``homes``, ``speaks`` and ``registered``, after ``log_dirs`` and ``disks``.
 

@@ -20,7 +20,7 @@ class BrokerKey(NamedTuple):
     node: int
 
 
-class Registered(NamedTuple):
+class RegisteredLogDir(NamedTuple):
     """A log dir that a broker registered with its controller."""
 
     cluster: str
@@ -28,7 +28,7 @@ class Registered(NamedTuple):
     directory_id: str
 
 
-class Speaks(NamedTuple):
+class JudgedBroker(NamedTuple):
     """A broker that some metadata speaks for."""
 
     cluster: str
@@ -97,7 +97,7 @@ def is_own_copy(state: DesiredState, brokers: Collection[BrokerKey]) -> bool:
     )
 
 
-def speaking(states: dict[str, DesiredState], brokers: Iterable[BrokerKey]) -> list[Speaks]:
+def speaking(states: dict[str, DesiredState], brokers: Iterable[BrokerKey]) -> list[JudgedBroker]:
     """List the scanned brokers that some state speaks for, in order.
 
     A state with a scope (the one broker that a LeaderAndIsr request was sent to) does not speak for other brokers. A
@@ -113,14 +113,14 @@ def speaking(states: dict[str, DesiredState], brokers: Iterable[BrokerKey]) -> l
         if scope is None or broker.node in scope:
             identity = state.identity
             complete = identity.completeness is Completeness.FULL
-            result.append(Speaks(broker.cluster, broker.node, complete, identity.as_of_ms))
+            result.append(JudgedBroker(broker.cluster, broker.node, complete, identity.as_of_ms))
     return result
 
 
-def registered_log_dirs(states: dict[str, DesiredState]) -> list[Registered]:
+def registered_log_dirs(states: dict[str, DesiredState]) -> list[RegisteredLogDir]:
     """List the log dirs that the brokers of each cluster registered, in order; none before Kafka 3.7."""
     return sorted(
-        Registered(cluster, broker["node_id"], directory_id)
+        RegisteredLogDir(cluster, broker["node_id"], directory_id)
         for cluster, state in states.items()
         for broker in state.brokers.to_pylist()
         for directory_id in broker["directory_ids"] or ()

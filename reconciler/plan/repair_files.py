@@ -21,7 +21,7 @@ from layout.ours import BROKER_TEMPORARY, LEFTOVERS, MISSING, KeptCopy, LeftAlon
 from layout.scheme import Scheme, namespace_path
 from layout.topic import Namespace, namespace_of
 from logstore.rows import MetadataState
-from reconciler.desired import BrokerKey, Registered
+from reconciler.desired import BrokerKey, RegisteredLogDir
 from reconciler.plan.evidence import Files, RepairableLogDir, RepairView, last_epoch
 from reconciler.text import count, moment, size
 from reconciler.verdicts import Copy, Judged, Ranking, Row, broker_of, rank_copies
@@ -181,7 +181,7 @@ def duplicates(
     view: RepairView,
     files: Files,
     broken: Collection[str],
-    known: Collection[Registered],
+    known: Collection[RegisteredLogDir],
     *,
     kept: Collection[str] = (),
 ) -> Iterator[RepairAction | LeftAlone | UndecidedDuplicate]:
@@ -231,7 +231,7 @@ def _copied_log_dirs(groups: Iterable[Sequence[Judged]], view: RepairView) -> di
     }
 
 
-def _not_one_broker(rows: Sequence[Row], known: Collection[Registered], many: Mapping[str, str]) -> str | None:
+def _not_one_broker(rows: Sequence[Row], known: Collection[RegisteredLogDir], many: Mapping[str, str]) -> str | None:
     """Return why the log dirs of some copies may not belong to one broker, as a clause; None: no reason."""
     ids = [row["directory_id"] for row in rows if row["directory_id"] is not None]
     if len(set(ids)) < len(ids) and len({row["log_dir"] for row in rows}) == len(rows):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from reconciler.preflight.known_releases import NEWEST_RELEASE, check_known, release_of_level
     from reconciler.preflight.question import BrokerAsked, BrokerMode
     from reconciler.preflight.releases import KafkaRelease, start_with_directory, start_with_metadata
-    from reconciler.preflight.rules import FINDING_SCHEMA, SCHEMA_VERSION, Effect, Finding
+    from reconciler.preflight.rules import FINDING_SCHEMA, SCHEMA_VERSION, Finding, StartEffect
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -23,7 +23,7 @@ else:
             "question": ("BrokerAsked", "BrokerMode"),
             "known_releases": ("NEWEST_RELEASE", "check_known", "release_of_level"),
             "releases": ("KafkaRelease", "start_with_directory", "start_with_metadata"),
-            "rules": ("Effect", "Finding", "FINDING_SCHEMA", "SCHEMA_VERSION"),
+            "rules": ("StartEffect", "Finding", "FINDING_SCHEMA", "SCHEMA_VERSION"),
         },
     )
 
@@ -33,11 +33,11 @@ __all__ = [
     "SCHEMA_VERSION",
     "BrokerAsked",
     "BrokerMode",
-    "Effect",
     "Finding",
     "KafkaRelease",
     "Preflight",
     "SeenBroker",
+    "StartEffect",
     "check_known",
     "is_anything_there",
     "look_at_broker",

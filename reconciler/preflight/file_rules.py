@@ -19,7 +19,7 @@ from reconciler.preflight.evidence import SeenBroker, SeenLogDir
 from reconciler.preflight.log_dir_rules import OF_EFFECT
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.releases import STORAGE_ERRORS_PASS_SINCE, KafkaRelease, StartAction
-from reconciler.preflight.rules import Effect, Finding, FindingPlace
+from reconciler.preflight.rules import Finding, FindingPlace, StartEffect
 from reconciler.text import count, listed
 
 QUORUM_LAYOUT_1_SINCE = KafkaRelease(3, 8)
@@ -44,12 +44,12 @@ def file_findings(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
 def partition_files(log_dir: SeenLogDir, seen: DirectorySeen, asked: BrokerAsked) -> Iterator[Finding]:
     """Find files of a partition dir that a broker fails on or changes (FACTS §1.9, §2.5)."""
     for name, problem in seen.odd_names:
-        yield Finding(Effect.STARTUP_ABORTS, "odd_file_name", f"{name}: {problem}", _below(log_dir, seen, name))
+        yield Finding(StartEffect.STARTUP_ABORTS, "odd_file_name", f"{name}: {problem}", _below(log_dir, seen, name))
     for name in seen.unreadable:
         sentence = f"{name}: this process may not read it, and a broker that may not either takes the log dir offline"
-        yield Finding(Effect.LOG_DIR_OFFLINE, "unreadable_file", sentence, _below(log_dir, seen, name))
+        yield Finding(StartEffect.LOG_DIR_OFFLINE, "unreadable_file", sentence, _below(log_dir, seen, name))
     for name in seen.links:
-        yield Finding(Effect.UNKNOWN, "linked_file", f"{name}: {_NOT_FOLLOWED}", _below(log_dir, seen, name))
+        yield Finding(StartEffect.UNKNOWN, "linked_file", f"{name}: {_NOT_FOLLOWED}", _below(log_dir, seen, name))
     for damage in seen.damage:
         effect = damage.effect
         if effect is BrokerEffect.LOG_DIR_OFFLINE and asked.release < STORAGE_ERRORS_PASS_SINCE:
@@ -59,20 +59,20 @@ def partition_files(log_dir: SeenLogDir, seen: DirectorySeen, asked: BrokerAsked
     if seen.leftovers:
         numbers = listed([f"{count(number)} {suffix.value}" for suffix, number in sorted(seen.leftovers.items())])
         sentence = f"left over from changes that did not finish, completed or deleted at the start: {numbers}"
-        yield Finding(Effect.NOTE, "leftovers", sentence, FindingPlace(log_dir.path, seen.shown))
+        yield Finding(StartEffect.NOTE, "leftovers", sentence, FindingPlace(log_dir.path, seen.shown))
 
 
 def metadata_log(log_dir: SeenLogDir, seen: DirectorySeen, asked: BrokerAsked) -> Iterator[Finding]:
     """Find problems of KRaft's own log, in which any error ends the startup (FACTS §1.5, §1.9)."""
     if seen.is_link or seen.obstacle is not None:
-        effect = Effect.UNKNOWN if seen.is_link else Effect.STARTUP_ABORTS
+        effect = StartEffect.UNKNOWN if seen.is_link else StartEffect.STARTUP_ABORTS
         sentence = _NOT_FOLLOWED if seen.is_link else str(seen.obstacle)
         yield Finding(effect, "metadata_log_damaged", sentence, FindingPlace(log_dir.path, METADATA_LOG))
         return
     for name in seen.links:
-        yield Finding(Effect.UNKNOWN, "linked_file", f"{name}: {_NOT_FOLLOWED}", _below(log_dir, seen, name))
+        yield Finding(StartEffect.UNKNOWN, "linked_file", f"{name}: {_NOT_FOLLOWED}", _below(log_dir, seen, name))
     for rule, sentence, file in (*_damage(seen), *_contents(seen, asked)):
-        yield Finding(Effect.STARTUP_ABORTS, rule, sentence, _below(log_dir, seen, file))
+        yield Finding(StartEffect.STARTUP_ABORTS, rule, sentence, _below(log_dir, seen, file))
 
 
 def _damage(seen: DirectorySeen) -> Iterator[tuple[str, str, str]]:

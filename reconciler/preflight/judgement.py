@@ -18,18 +18,18 @@ from reconciler.preflight.file_rules import file_findings
 from reconciler.preflight.log_dir_rules import consequences, log_dir_findings
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.replica_rules import EFFECT_OF, replica_findings
-from reconciler.preflight.rules import Effect, Finding, FindingPlace
+from reconciler.preflight.rules import Finding, FindingPlace, StartEffect
 from reconciler.text import count
 
-_SUMMARY: Mapping[Effect, tuple[str, str]] = {
-    Effect.LOG_DIR_OFFLINE: ("log dir", "would go offline"),
-    Effect.DELETED: ("replica", "would be deleted"),
-    Effect.OLD_RECORDS: ("replica", "would bring a deleted topic's records into the new one"),
-    Effect.RENAMED_TO_STRAY: ("replica", "would be renamed to -stray"),
-    Effect.REPLACED: ("replica", "would be replaced by a future one"),
-    Effect.CREATED_EMPTY: ("log dir or replica", "would be created empty"),
-    Effect.NOT_SERVED: ("replica", "would not be served"),
-    Effect.UNKNOWN: ("thing", "cannot be told from here"),
+_SUMMARY: Mapping[StartEffect, tuple[str, str]] = {
+    StartEffect.LOG_DIR_OFFLINE: ("log dir", "would go offline"),
+    StartEffect.DELETED: ("replica", "would be deleted"),
+    StartEffect.OLD_RECORDS: ("replica", "would bring a deleted topic's records into the new one"),
+    StartEffect.RENAMED_TO_STRAY: ("replica", "would be renamed to -stray"),
+    StartEffect.REPLACED: ("replica", "would be replaced by a future one"),
+    StartEffect.CREATED_EMPTY: ("log dir or replica", "would be created empty"),
+    StartEffect.NOT_SERVED: ("replica", "would not be served"),
+    StartEffect.UNKNOWN: ("thing", "cannot be told from here"),
 }
 _CURRENT = frozenset({Kind.LIVE.value, Kind.FUTURE.value})
 
@@ -47,24 +47,24 @@ class Preflight:
     @property
     def starts(self) -> bool:
         """Whether the broker would start, as far as is known."""
-        return all(each.effect is not Effect.STARTUP_ABORTS for each in self.findings)
+        return all(each.effect is not StartEffect.STARTUP_ABORTS for each in self.findings)
 
     @property
     def is_clean(self) -> bool:
         """Whether the broker would start, and nothing would be lost, renamed, deleted or left unused."""
-        return all(each.effect is Effect.NOTE for each in self.findings)
+        return all(each.effect is StartEffect.NOTE for each in self.findings)
 
     @property
-    def totals(self) -> dict[Effect, int]:
+    def totals(self) -> dict[StartEffect, int]:
         """Number of log dirs, replicas or reasons for each effect that occurs."""
-        totals = Counter[Effect]()
+        totals = Counter[StartEffect]()
         for each in self.findings:
-            if each.effect is not Effect.LOG_DIR_OFFLINE:
-                by_replica = each.effect in _SUMMARY and each.effect is not Effect.UNKNOWN
+            if each.effect is not StartEffect.LOG_DIR_OFFLINE:
+                by_replica = each.effect in _SUMMARY and each.effect is not StartEffect.UNKNOWN
                 totals[each.effect] += max(each.replicas, 1) if by_replica else 1
-        offline = {each.place.log_dir for each in self.findings if each.effect is Effect.LOG_DIR_OFFLINE}
-        totals[Effect.LOG_DIR_OFFLINE] = len(offline)
-        return {effect: totals[effect] for effect in Effect if totals[effect]}
+        offline = {each.place.log_dir for each in self.findings if each.effect is StartEffect.LOG_DIR_OFFLINE}
+        totals[StartEffect.LOG_DIR_OFFLINE] = len(offline)
+        return {effect: totals[effect] for effect in StartEffect if totals[effect]}
 
     @property
     def sentence(self) -> str:
@@ -74,7 +74,7 @@ class Preflight:
         if self.starts:
             first = f"{self.asked} would start here"
         else:
-            reasons = count(totals[Effect.STARTUP_ABORTS], "reason")
+            reasons = count(totals[StartEffect.STARTUP_ABORTS], "reason")
             first = f"{self.asked} would not start here, for {reasons}"
             parts = [f"once it does: {parts[0]}", *parts[1:]] if parts else []
         if not self.with_metadata:
@@ -112,7 +112,7 @@ def _empty_metadata(broker: SeenBroker, asked: BrokerAsked, states: Mapping[str,
         full = state.identity.completeness is Completeness.FULL
         if not asked.is_kraft or not full or state.topics.num_rows or not replicas:
             continue
-        effect = EFFECT_OF.get(asked.when_unwanted(DirectoryKind.LIVE).action, Effect.NOTE)
+        effect = EFFECT_OF.get(asked.when_unwanted(DirectoryKind.LIVE).action, StartEffect.NOTE)
         sentence = (
             f"{state.identity.location} knows no topic at all: a broker that were given such metadata would take all "
             f"{count(replicas, 'replica')} for strays"
@@ -120,7 +120,7 @@ def _empty_metadata(broker: SeenBroker, asked: BrokerAsked, states: Mapping[str,
         yield Finding(effect, "empty_metadata", sentence, FindingPlace(), replicas=replicas)
 
 
-def _summarized(effect: Effect, number: int) -> str:
+def _summarized(effect: StartEffect, number: int) -> str:
     noun, what = _SUMMARY[effect]
     many = "log dirs or replicas" if noun == "log dir or replica" else f"{noun}s"
     return f"{count(number, noun, many)} {what}"

@@ -20,13 +20,13 @@ from logstore.scan import METADATA_LOG
 from reconciler.preflight.evidence import SeenBroker, SeenLogDir
 from reconciler.preflight.question import DIRECTORY_IDS_SINCE, BrokerAsked
 from reconciler.preflight.releases import KafkaRelease
-from reconciler.preflight.rules import Effect, Finding, FindingPlace
+from reconciler.preflight.rules import Finding, FindingPlace, StartEffect
 from reconciler.text import count, listed
 
 OF_EFFECT = {
-    BrokerEffect.NONE: Effect.NOTE,
-    BrokerEffect.LOG_DIR_OFFLINE: Effect.LOG_DIR_OFFLINE,
-    BrokerEffect.STARTUP_ABORTS: Effect.STARTUP_ABORTS,
+    BrokerEffect.NONE: StartEffect.NOTE,
+    BrokerEffect.LOG_DIR_OFFLINE: StartEffect.LOG_DIR_OFFLINE,
+    BrokerEffect.STARTUP_ABORTS: StartEffect.STARTUP_ABORTS,
 }
 _CURRENT = frozenset({Kind.LIVE.value, Kind.FUTURE.value})
 
@@ -53,7 +53,7 @@ def same_directory(broker: SeenBroker) -> Iterator[Finding]:
         other = first.setdefault(each.canonical, each)
         if other is not each:
             yield Finding(
-                Effect.STARTUP_ABORTS,
+                StartEffect.STARTUP_ABORTS,
                 "same_directory",
                 f"it is the same directory as {other.path}, which is configured too",
                 FindingPlace(each.path, "."),
@@ -67,7 +67,7 @@ def usable(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
     """
     place = FindingPlace(seen.path, ".")
     if seen.obstacle is not None:
-        yield Finding(Effect.LOG_DIR_OFFLINE, "unusable_log_dir", f"the path {seen.obstacle}", place)
+        yield Finding(StartEffect.LOG_DIR_OFFLINE, "unusable_log_dir", f"the path {seen.obstacle}", place)
     elif isinstance(seen.identity, FailedLogDir):
         yield _damaged_identity(seen, seen.identity, asked)
     elif not asked.is_kraft and seen.identity is None and not any(row["kind"] in _CURRENT for row in seen.rows):
@@ -75,7 +75,7 @@ def usable(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
             "the directory has neither meta.properties nor replicas" if seen.is_there else "there is no such directory"
         )
         sentence = f"{what}, so it is taken for a new disk: make sure that the file system is mounted"
-        yield Finding(Effect.CREATED_EMPTY, "absent_log_dir", sentence, place)
+        yield Finding(StartEffect.CREATED_EMPTY, "absent_log_dir", sentence, place)
 
 
 def _damaged_identity(seen: SeenLogDir, found: FailedLogDir, asked: BrokerAsked) -> Finding:
@@ -86,16 +86,16 @@ def _damaged_identity(seen: SeenLogDir, found: FailedLogDir, asked: BrokerAsked)
     place = FindingPlace(seen.path, "meta.properties")
     cannot_be_read = any(row["metadata_state"] == MetadataState.UNREADABLE for row in seen.rows[:1])
     if asked.release >= DIRECTORY_IDS_SINCE or cannot_be_read:
-        return Finding(Effect.LOG_DIR_OFFLINE, "damaged_identity", found.problem, place)
+        return Finding(StartEffect.LOG_DIR_OFFLINE, "damaged_identity", found.problem, place)
     sentence = f"{found.problem}; {asked.release} reads it all the same, and refuses to start on what it holds"
-    return Finding(Effect.STARTUP_ABORTS, "damaged_identity", sentence, place)
+    return Finding(StartEffect.STARTUP_ABORTS, "damaged_identity", sentence, place)
 
 
 def lock(seen: SeenLogDir) -> Iterator[Finding]:
     """Find log dirs that another process has locked, which ends the startup (FACTS §1.5, §2.7)."""
     if seen.lock_held_by is not None:
         yield Finding(
-            Effect.STARTUP_ABORTS,
+            StartEffect.STARTUP_ABORTS,
             "lock_held",
             f"the log dir is in use by {seen.lock_held_by}, and a second broker does not start on it",
             FindingPlace(seen.path, ".lock"),
@@ -120,11 +120,14 @@ def identities(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
         if of in log_dirs.empty:
             what = "" if broker.distinct[of].is_there else ", and there is no such directory: is its disk mounted?"
             yield Finding(
-                Effect.STARTUP_ABORTS, "not_formatted", f"{problem}{what}", FindingPlace(broker.distinct[of].path, ".")
+                StartEffect.STARTUP_ABORTS,
+                "not_formatted",
+                f"{problem}{what}",
+                FindingPlace(broker.distinct[of].path, "."),
             )
         else:
             place = FindingPlace() if of is None else FindingPlace(broker.distinct[of].path, "meta.properties")
-            yield Finding(Effect.STARTUP_ABORTS, "identity", problem, place)
+            yield Finding(StartEffect.STARTUP_ABORTS, "identity", problem, place)
 
 
 def _not_the_same(broker: SeenBroker) -> Iterator[Finding]:
@@ -134,7 +137,7 @@ def _not_the_same(broker: SeenBroker) -> Iterator[Finding]:
     for each in found.values():
         if first is not None and each.identity != first.identity:
             sentence = f"it is not the same as {first.path}/meta.properties, and releases before 3.7 ask for that"
-            yield Finding(Effect.STARTUP_ABORTS, "identity", sentence, FindingPlace(each.path, "meta.properties"))
+            yield Finding(StartEffect.STARTUP_ABORTS, "identity", sentence, FindingPlace(each.path, "meta.properties"))
 
 
 def metadata_log_place(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
@@ -149,7 +152,7 @@ def metadata_log_place(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Findi
                 "log.dirs, unless metadata.log.dir says otherwise"
             )
             yield Finding(
-                Effect.STARTUP_ABORTS, "metadata_log_elsewhere", sentence, FindingPlace(each.path, METADATA_LOG)
+                StartEffect.STARTUP_ABORTS, "metadata_log_elsewhere", sentence, FindingPlace(each.path, METADATA_LOG)
             )
     own = broker.distinct.get(broker.metadata_log_dir or "")
     if own is not None and own.metadata_log is None and own.is_there and not own.failed:
@@ -157,7 +160,7 @@ def metadata_log_place(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Findi
             f"there is no {METADATA_LOG}: the broker fetches the metadata anew, and a sole controller would begin with "
             "an empty cluster"
         )
-        yield Finding(Effect.NOTE, "no_metadata_log", sentence, FindingPlace(own.path, METADATA_LOG))
+        yield Finding(StartEffect.NOTE, "no_metadata_log", sentence, FindingPlace(own.path, METADATA_LOG))
 
 
 def checkpoints(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
@@ -167,16 +170,16 @@ def checkpoints(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
         effect, then, number = OF_EFFECT[damage.effect], "", 0
         if damage.effect is BrokerEffect.NONE:
             effect, then = _of_bad_number(damage.file, asked)
-            number = replicas if effect is Effect.NOT_SERVED else 0
+            number = replicas if effect is StartEffect.NOT_SERVED else 0
         sentence = f"{damage.file}: {damage.problem}{then}"
         yield Finding(effect, "damaged_checkpoint", sentence, FindingPlace(seen.path, damage.file), replicas=number)
 
 
-def _of_bad_number(file: str, asked: BrokerAsked) -> tuple[Effect, str]:
+def _of_bad_number(file: str, asked: BrokerAsked) -> tuple[StartEffect, str]:
     """Return the effect of a number that does not parse, and its text (FACTS §2.3; seen on 2.8.2, 3.9.2 and 4.3.1)."""
     if asked.release < KafkaRelease(*NUMBERS_PASS_SINCE):
-        return Effect.LOG_DIR_OFFLINE, f"; {asked.release} takes such a line for an I/O error"
-    effect = Effect.NOT_SERVED if file == HIGH_WATERMARK_CHECKPOINT else Effect.NOTE
+        return StartEffect.LOG_DIR_OFFLINE, f"; {asked.release} takes such a line for an I/O error"
+    effect = StartEffect.NOT_SERVED if file == HIGH_WATERMARK_CHECKPOINT else StartEffect.NOTE
     return effect, f"; {AFTER_A_BAD_NUMBER[file]}"
 
 
@@ -188,7 +191,7 @@ def scheme(seen: SeenLogDir) -> Iterator[Finding]:
     sentence = f"the log dir is laid out {seen.scheme}, which no broker can read"
     if below:
         sentence += f"; it would not see {count(below, 'replica')} in it"
-    effect = Effect.NOT_SERVED if below else Effect.NOTE
+    effect = StartEffect.NOT_SERVED if below else StartEffect.NOTE
     yield Finding(effect, "scheme_not_flat", sentence, FindingPlace(seen.path, "."), replicas=below)
 
 
@@ -200,26 +203,26 @@ def stop_and_segments(seen: SeenLogDir) -> Iterator[Finding]:
             f"the last stop was not a clean one, so the start takes longer: {count(len(current), 'replica')} may have "
             "to be recovered from the recovery point on"
         )
-        yield Finding(Effect.NOTE, "unclean_stop", sentence, FindingPlace(seen.path, "."))
+        yield Finding(StartEffect.NOTE, "unclean_stop", sentence, FindingPlace(seen.path, "."))
     bare = [each.shown for each in current if each.segments == 0 and each.obstacle is None]
     if bare:
         sentence = f"{count(len(bare), 'replica')} without a segment, loaded as empty: {listed(bare)}"
-        yield Finding(Effect.NOTE, "no_segment", sentence, FindingPlace(seen.path, "."), replicas=len(bare))
+        yield Finding(StartEffect.NOTE, "no_segment", sentence, FindingPlace(seen.path, "."), replicas=len(bare))
 
 
 def consequences(broker: SeenBroker, asked: BrokerAsked, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Find what offline log dirs mean for the broker as a whole (FACTS §1.5)."""
-    offline = {each.place.log_dir for each in findings if each.effect is Effect.LOG_DIR_OFFLINE}
+    offline = {each.place.log_dir for each in findings if each.effect is StartEffect.LOG_DIR_OFFLINE}
     own = broker.distinct.get(broker.metadata_log_dir or "")
     for_replicas = {each.path for each in broker.distinct.values() if each.for_replicas}
     if not for_replicas - offline:
         sentence = "no log dir would be left online, and a broker without one halts"
-        yield Finding(Effect.STARTUP_ABORTS, "no_log_dir_online", sentence)
+        yield Finding(StartEffect.STARTUP_ABORTS, "no_log_dir_online", sentence)
     elif asked.reads_metadata_log and own is not None and own.path in offline and not (asked.is_kraft and own.failed):
         sentence = "the metadata log dir would go offline, and the broker halts with it"
-        yield Finding(Effect.STARTUP_ABORTS, "metadata_log_dir_offline", sentence, FindingPlace(own.path, "."))
+        yield Finding(StartEffect.STARTUP_ABORTS, "metadata_log_dir_offline", sentence, FindingPlace(own.path, "."))
     elif asked.migrating and offline:
         sentence = (
             f"a broker that migrates halts when any log dir goes offline, here {listed(sorted(map(str, offline)))}"
         )
-        yield Finding(Effect.STARTUP_ABORTS, "migration_needs_all_log_dirs", sentence)
+        yield Finding(StartEffect.STARTUP_ABORTS, "migration_needs_all_log_dirs", sentence)

@@ -28,15 +28,15 @@ from reconciler.preflight.releases import (
     StartAnswer,
     start_with_metadata,
 )
-from reconciler.preflight.rules import Effect, Finding, FindingPlace
+from reconciler.preflight.rules import Finding, FindingPlace, StartEffect
 from reconciler.text import count
 from reconciler.verdicts import Row
 
 EFFECT_OF = {
-    StartAction.STARTUP_ABORTS: Effect.STARTUP_ABORTS,
-    StartAction.LOG_DIR_OFFLINE: Effect.LOG_DIR_OFFLINE,
-    StartAction.DELETED_AFTER_DELAY: Effect.DELETED,
-    StartAction.MOVED_TO_STRAY: Effect.RENAMED_TO_STRAY,
+    StartAction.STARTUP_ABORTS: StartEffect.STARTUP_ABORTS,
+    StartAction.LOG_DIR_OFFLINE: StartEffect.LOG_DIR_OFFLINE,
+    StartAction.DELETED_AFTER_DELAY: StartEffect.DELETED,
+    StartAction.MOVED_TO_STRAY: StartEffect.RENAMED_TO_STRAY,
 }
 """Answer of ``releases`` → its effect on the disk; all other answers have none."""
 
@@ -108,7 +108,7 @@ def _by_name(log_dir: SeenLogDir, seen: DirectorySeen, place: FindingPlace, aske
     if seen.is_link:
         then = answer.sentence if stops else "and it is loaded like any other"
         sentence = f"a symbolic link, which a broker follows and this does not; if it leads to a directory, {then}"
-        return Finding(Effect.UNKNOWN, "link", sentence, place)
+        return Finding(StartEffect.UNKNOWN, "link", sentence, place)
     if not stops:
         return None
     rule, sentence = "foreign_name", answer.sentence
@@ -118,7 +118,7 @@ def _by_name(log_dir: SeenLogDir, seen: DirectorySeen, place: FindingPlace, aske
         rule = "unknown_to_release"
     elif log_dir.scheme not in (None, Scheme.FLAT.value):
         sentence = f"{sentence}; the log dir is laid out {log_dir.scheme}: convert it to flat first"
-    return Finding(Effect.STARTUP_ABORTS, rule, sentence, place)
+    return Finding(StartEffect.STARTUP_ABORTS, rule, sentence, place)
 
 
 def _search_fails(replicas: list[_LoadedReplica], asked: BrokerAsked) -> bool:
@@ -137,7 +137,7 @@ def _loaded(replica: _LoadedReplica, loading: _LoadedReplicas) -> Iterator[Findi
     state, effect = seen.metadata.state, seen.metadata.effect
     if seen.obstacle is not None:
         sentence = f"{seen.obstacle}, which takes the log dir offline"
-        yield Finding(Effect.LOG_DIR_OFFLINE, "unreadable_directory", sentence, replica.place)
+        yield Finding(StartEffect.LOG_DIR_OFFLINE, "unreadable_directory", sentence, replica.place)
         return
     answer = start_with_metadata(
         seen.kind,
@@ -179,14 +179,14 @@ def _compared_with_metadata(replica: _LoadedReplica, loading: _LoadedReplicas) -
             goes = _finding(replica, "unwanted", answer, before=f"{why}: ")
             yield goes
         if goes is None and not refused:
-            yield Finding(Effect.NOTE, "unwanted", spared, place, replicas=1)
+            yield Finding(StartEffect.NOTE, "unwanted", spared, place, replicas=1)
     if refused and goes is None:
         sentence = (
             f"the disk holds topic ID {place.topic_id}, the metadata want {want.topic_id or 'another'}: "
             f"{_refusal(asked)}"
         )
         compares = asked.release >= _COMPARES_FROM_THE_FIRST_REQUEST_ON_SINCE
-        effect = Effect.NOT_SERVED if compares else Effect.OLD_RECORDS
+        effect = StartEffect.NOT_SERVED if compares else StartEffect.OLD_RECORDS
         yield Finding(effect, "inconsistent_topic_id", sentence, place, replicas=1)
     if goes is None or not _renames_strays_first(asked):
         _remember(replica, loading)
@@ -232,7 +232,7 @@ def _finding(replica: _LoadedReplica, rule: str, answer: StartAnswer, after: str
     wanted = replica.want.by_topic_id or (replica.is_missing_id and replica.want.by_name)
     only = replica.want.only_in_sync and wanted
     harm = "; it is the metadata's only in-sync replica" if only else ""
-    effect = EFFECT_OF.get(answer.action, Effect.NOTE)
+    effect = EFFECT_OF.get(answer.action, StartEffect.NOTE)
     sentence = f"{before}{answer.sentence}{after}{harm}"
     return Finding(effect, rule, sentence, replica.place, replicas=1, only_in_sync=only)
 
@@ -253,7 +253,7 @@ def _duplicates(loading: _LoadedReplicas) -> Iterator[Finding]:
                 sentence = f"{topic}-{partition} is there as {what} replica more than once: also {others}"
                 if len({other.topic_id for other in places}) > 1 and _renames_strays_first(loading.asked):
                     sentence += "; only if the metadata want one of the topic IDs alone, the other is set aside first"
-                yield Finding(Effect.STARTUP_ABORTS, "duplicate", sentence, place, replicas=1)
+                yield Finding(StartEffect.STARTUP_ABORTS, "duplicate", sentence, place, replicas=1)
 
 
 def _renames_strays_first(asked: BrokerAsked) -> bool:
@@ -276,18 +276,18 @@ def _promoted(replicas: list[_LoadedReplica], loading: _LoadedReplicas) -> Itera
             yield _on_its_way(place, current)
         elif not beside:
             sentence = "the controller has assigned the replica to this log dir: it becomes the current one"
-            yield Finding(Effect.NOTE, "future_promoted", sentence, place, replicas=1)
+            yield Finding(StartEffect.NOTE, "future_promoted", sentence, place, replicas=1)
         elif asked.release < _FUTURE_BESIDE_LIVE_SINCE:
             sentence = (
                 f"{asked.release} promotes it, fails on the current replica beside it, and takes the disk offline"
             )
-            yield Finding(Effect.LOG_DIR_OFFLINE, "future_promoted", sentence, place, replicas=1)
+            yield Finding(StartEffect.LOG_DIR_OFFLINE, "future_promoted", sentence, place, replicas=1)
         else:
             sentence = (
                 "the controller has assigned the replica to this log dir: it becomes the current one, and "
                 f"{beside[0].log_dir}/{beside[0].name} is deleted after 60 s"
             )
-            yield Finding(Effect.REPLACED, "future_promoted", sentence, place, replicas=1)
+            yield Finding(StartEffect.REPLACED, "future_promoted", sentence, place, replicas=1)
 
 
 def _on_its_way(place: FindingPlace, current: _LoadedReplica | None) -> Finding:
@@ -300,9 +300,9 @@ def _on_its_way(place: FindingPlace, current: _LoadedReplica | None) -> Finding:
             "a copy on its way between two log dirs: the broker goes on with the move by itself, and when it has "
             f"caught up it becomes the current one, and {old} is deleted after 60 s"
         )
-        return Finding(Effect.REPLACED, "future", sentence, place, replicas=1)
+        return Finding(StartEffect.REPLACED, "future", sentence, place, replicas=1)
     sentence = "a copy on its way between two log dirs; it stays, and the move goes on when it is asked for"
-    return Finding(Effect.NOTE, "future", sentence, place, replicas=1)
+    return Finding(StartEffect.NOTE, "future", sentence, place, replicas=1)
 
 
 def _search_note(replicas: list[_LoadedReplica], loading: _LoadedReplicas) -> Iterator[Finding]:
@@ -312,10 +312,10 @@ def _search_note(replicas: list[_LoadedReplica], loading: _LoadedReplicas) -> It
     bare = [replica for replica in replicas if replica.is_missing_id]
     if loading.asked.is_kraft:
         sentence = f"{count(len(bare), 'replica')} without topic ID: the search for strays fails, and none is handled"
-        yield Finding(Effect.NOTE, "stray_search_fails", sentence, bare[0].place, replicas=len(bare))
+        yield Finding(StartEffect.NOTE, "stray_search_fails", sentence, bare[0].place, replicas=len(bare))
     else:
         sentence = f"{count(len(bare), 'replica')} without topic ID: the controller's FULL request fails as a whole"
-        yield Finding(Effect.NOT_SERVED, "full_request_fails", sentence, bare[0].place, replicas=len(bare))
+        yield Finding(StartEffect.NOT_SERVED, "full_request_fails", sentence, bare[0].place, replicas=len(bare))
 
 
 def _nowhere(wants: BrokerWants) -> Iterator[Finding]:
@@ -329,11 +329,11 @@ def _nowhere(wants: BrokerWants) -> Iterator[Finding]:
                 "metadata's only in-sync replica, and would be made anew without its records"
             )
             place = FindingPlace(None, None, wanted["topic"], wanted["partition"], wanted["topic_id"])
-            yield Finding(Effect.CREATED_EMPTY, "missing", sentence, place, replicas=1, only_in_sync=True)
+            yield Finding(StartEffect.CREATED_EMPTY, "missing", sentence, place, replicas=1, only_in_sync=True)
         else:
             others += 1
     if others:
         sentence = (
             f"{count(others, 'replica')} wanted here on none of the log dirs: made anew, and fetched from elsewhere"
         )
-        yield Finding(Effect.NOTE, "missing", sentence, replicas=others)
+        yield Finding(StartEffect.NOTE, "missing", sentence, replicas=others)

@@ -15,7 +15,7 @@ SCHEMA_VERSION = 2
 
 FINDING_SCHEMA = pa.schema(
     [
-        pa.field("effect", pa.string()),  # an Effect
+        pa.field("effect", pa.string()),  # a StartEffect
         pa.field("rule", pa.string()),  # a name in rules.RULES
         pa.field("log_dir", pa.string()),  # null: the broker as a whole
         pa.field("name", pa.string()),  # path below the log dir; "." for the log dir itself
@@ -30,7 +30,7 @@ FINDING_SCHEMA = pa.schema(
 )
 
 
-class Effect(StrEnum):
+class StartEffect(StrEnum):
     """What a broker does because of a finding, the gravest first."""
 
     STARTUP_ABORTS = "startup_aborts"
@@ -55,7 +55,7 @@ class Effect(StrEnum):
     """Worth knowing; nothing is lost."""
 
 
-ORDER = {effect: number for number, effect in enumerate(Effect)}
+ORDER = {effect: number for number, effect in enumerate(StartEffect)}
 """Rank of each effect; the gravest has the lowest number."""
 
 
@@ -74,7 +74,7 @@ class FindingPlace:
 class Finding:
     """One problem, and what a broker does because of it."""
 
-    effect: Effect
+    effect: StartEffect
     rule: str
     """A name in :data:`reconciler.preflight.rules.RULES`."""
     problem: str

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reconciler.desired import BrokerKey, DesiredState, Speaks, in_memory, speaking
+from reconciler.desired import BrokerKey, DesiredState, JudgedBroker, in_memory, speaking
 from reconciler.verdicts.doubt import LATEST, Doubt, Times, doubt_of
 from reconciler.verdicts.table import CASES, JoinedRow, Verdict, case_number
 
@@ -37,7 +37,7 @@ class Judged:
 class _Context:
     """Facts about all rows together."""
 
-    speaks: Mapping[BrokerKey, Speaks]
+    speaks: Mapping[BrokerKey, JudgedBroker]
     copies: Counter[tuple[BrokerKey, str | None, int | None]]
     homes: frozenset[tuple[BrokerKey, str]]
     times: Mapping[BrokerKey, Times]
@@ -106,7 +106,7 @@ def compare(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int
                 yield _judge(_absent(replica, broker, cluster, context), None, replica, context.times[broker])
 
 
-def _times_of_brokers(rows: Sequence[Row], speaks: Mapping[BrokerKey, Speaks]) -> dict[BrokerKey, Times]:
+def _times_of_brokers(rows: Sequence[Row], speaks: Mapping[BrokerKey, JudgedBroker]) -> dict[BrokerKey, Times]:
     """Give the times of each broker that metadata speaks for; rows of a watch carry no time of their scan."""
     scanned: dict[BrokerKey, int] = {}
     for row in rows:

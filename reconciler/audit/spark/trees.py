@@ -43,7 +43,7 @@ from reconciler.audit.spark.log_dirs import (
     scan_broker,
 )
 from reconciler.audit.spark.output import AuditRequest, escape_glob, query_by_spark, register_topics, write_topics
-from reconciler.desired import BrokerKey, SavedTable, Speaks, by_cluster, registered_log_dirs, speaking
+from reconciler.desired import BrokerKey, JudgedBroker, SavedTable, by_cluster, registered_log_dirs, speaking
 from reconciler.errors import RefusedError
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class TreeAuditTask:
     """Groups of whole brokers; one task lists one group."""
     wanted: Mapping[str, DesiredTables]
     """The desired state by cluster ID, in files that all executors see."""
-    speaks: Sequence[Speaks]
+    speaks: Sequence[JudgedBroker]
     """The brokers of the fleet that metadata speaks for."""
     folder: str
     """The folder for the files, which the driver and all executors see."""

@@ -147,7 +147,7 @@ def _metadata(specs: Sequence[str], places: Sequence[str], seen: SeenBroker, now
 
 def _rows(answer: Preflight, call: Call, *, notes: bool) -> list[dict[str, Any]]:
     """List the findings with the columns of ``FINDING_SCHEMA``."""
-    from reconciler.preflight import Effect
+    from reconciler.preflight import StartEffect
 
     return [
         {
@@ -164,7 +164,7 @@ def _rows(answer: Preflight, call: Call, *, notes: bool) -> list[dict[str, Any]]
             "next": _next(each, call),
         }
         for each in answer.findings
-        if notes or each.effect is not Effect.NOTE
+        if notes or each.effect is not StartEffect.NOTE
     ]
 
 
@@ -195,9 +195,9 @@ def _write_json(
 ) -> None:
     import orjson
 
-    from reconciler.preflight import SCHEMA_VERSION, Effect
+    from reconciler.preflight import SCHEMA_VERSION, StartEffect
 
-    offline = {each.place.log_dir for each in answer.findings if each.effect is Effect.LOG_DIR_OFFLINE}
+    offline = {each.place.log_dir for each in answer.findings if each.effect is StartEffect.LOG_DIR_OFFLINE}
     log_dirs = [
         {
             "log_dir": each.path,

@@ -343,12 +343,13 @@ def _start(call: Call, states: Mapping[str, DesiredState], now_ms: int) -> Prefl
 
 
 def _obstacles(start: Preflight, runs: bool) -> tuple[Obstacle, ...]:
-    from reconciler.preflight import Effect
+    from reconciler.preflight import StartEffect
 
     return tuple(
         Obstacle(each.rule, each.problem, each.place.log_dir, each.place.name)
         for each in start.findings
-        if each.effect in (Effect.STARTUP_ABORTS, Effect.LOG_DIR_OFFLINE) and not (runs and each.rule == "lock_held")
+        if each.effect in (StartEffect.STARTUP_ABORTS, StartEffect.LOG_DIR_OFFLINE)
+        and not (runs and each.rule == "lock_held")
     )
 
 

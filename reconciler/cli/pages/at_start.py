@@ -18,8 +18,8 @@ from reconciler.cli.frame import PathInLogDir
 from reconciler.desired import DesiredState, Mode, by_cluster
 from reconciler.preflight import (
     BrokerAsked,
-    Effect,
     KafkaRelease,
+    StartEffect,
     look_at_broker,
     preflight,
     release_of_level,
@@ -39,14 +39,14 @@ BROKERS = (
 
 _DIRECTORY_IDS_SINCE = KafkaRelease(3, 7)
 _ACTIONS = {
-    Effect.STARTUP_ABORTS: "the broker does not start",
-    Effect.LOG_DIR_OFFLINE: "the log dir goes offline",
-    Effect.DELETED: "loaded, and deleted after a delay",
-    Effect.OLD_RECORDS: "loaded as the new topic's replica",
-    Effect.RENAMED_TO_STRAY: "loaded, and renamed to a stray",
-    Effect.REPLACED: "loaded, and takes the current replica's place",
-    Effect.NOT_SERVED: "loaded as the current replica",
-    Effect.UNKNOWN: "it cannot be told from here",
+    StartEffect.STARTUP_ABORTS: "the broker does not start",
+    StartEffect.LOG_DIR_OFFLINE: "the log dir goes offline",
+    StartEffect.DELETED: "loaded, and deleted after a delay",
+    StartEffect.OLD_RECORDS: "loaded as the new topic's replica",
+    StartEffect.RENAMED_TO_STRAY: "loaded, and renamed to a stray",
+    StartEffect.REPLACED: "loaded, and takes the current replica's place",
+    StartEffect.NOT_SERVED: "loaded as the current replica",
+    StartEffect.UNKNOWN: "it cannot be told from here",
 }
 """What a broker does by the effect of a finding; a note leaves what the directory alone tells."""
 

@@ -20,7 +20,7 @@ from reconciler.audit.dimension_tables import (
     quoted,
     rows_of,
 )
-from reconciler.desired import BrokerKey, Registered, Speaks
+from reconciler.desired import BrokerKey, JudgedBroker, RegisteredLogDir
 
 OBSERVED = """
     SELECT *, 'h' AS host, '/' || directory_id AS log_dir, '' AS topic, '' AS problem, true AS clean_shutdown,
@@ -56,7 +56,10 @@ def test_what_metadata_says_of_brokers_is_kept_and_homes_are_log_dirs_that_can_b
 ) -> None:
     keep_log_dirs(connection)
     keep_metadata(
-        connection, ["c1"], [Speaks("c1", 1, True, 65)], [Registered("c1", 1, "d1"), Registered("c1", 1, "d5")]
+        connection,
+        ["c1"],
+        [JudgedBroker("c1", 1, True, 65)],
+        [RegisteredLogDir("c1", 1, "d1"), RegisteredLogDir("c1", 1, "d5")],
     )
     assert values(connection, "speaks") == [("c1", 1, True, 65, 60)]
     assert values(connection, "homes") == [("c1", 1, "d1"), ("c2", 3, "d3")]

@@ -14,7 +14,7 @@ import pytest
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit.dimension_tables import keep_metadata, rows_of
 from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed
-from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey, Speaks
+from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey, JudgedBroker
 
 TOPIC_ID, OLD_ID = "I" * 21 + "A", "J" * 21 + "A"
 
@@ -50,7 +50,7 @@ def judged(
     connection: duckdb.DuckDBPyConnection, desired: DesiredTables, path: Path, *names: str
 ) -> list[tuple[Any, ...]]:
     make_observed(connection, [rows(*names)], [], 0)
-    keep_metadata(connection, ["c1"], [Speaks("c1", 1, True)])
+    keep_metadata(connection, ["c1"], [JudgedBroker("c1", 1, True)])
     judge(connection, {"c1": desired}, str(path), all_rows=False)
     return sorted((row["verdict"], row["broker"], row["name"]) for row in pq.read_table(path).to_pylist())
 

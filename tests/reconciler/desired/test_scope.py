@@ -9,9 +9,9 @@ from reconciler.desired import (
     Completeness,
     DesiredBuilder,
     DesiredState,
+    JudgedBroker,
     MetadataIdentity,
-    Registered,
-    Speaks,
+    RegisteredLogDir,
     by_cluster,
     is_own_copy,
     registered_log_dirs,
@@ -59,17 +59,17 @@ def test_metadata_of_another_cluster_is_refused_with_both_ids() -> None:
 
 def test_a_full_state_speaks_completely_for_every_broker_of_its_cluster() -> None:
     brokers = [BrokerKey("c1", 2), BrokerKey("c1", 1), BrokerKey("c2", 1), BrokerKey("c1", -1), BrokerKey("", -1)]
-    assert speaking({"c1": state("c1")}, brokers) == [Speaks("c1", 1, True), Speaks("c1", 2, True)]
+    assert speaking({"c1": state("c1")}, brokers) == [JudgedBroker("c1", 1, True), JudgedBroker("c1", 2, True)]
 
 
 def test_an_incremental_state_does_not_speak_completely() -> None:
     incremental = state("c1", completeness=Completeness.INCREMENTAL)
-    assert speaking({"c1": incremental}, [BrokerKey("c1", 1)]) == [Speaks("c1", 1, False)]
+    assert speaking({"c1": incremental}, [BrokerKey("c1", 1)]) == [JudgedBroker("c1", 1, False)]
 
 
 def test_a_scope_leaves_the_other_brokers_unjudged() -> None:
     scoped = state("c1", scope=frozenset({2}))
-    assert speaking({"c1": scoped}, [BrokerKey("c1", 1), BrokerKey("c1", 2)]) == [Speaks("c1", 2, True)]
+    assert speaking({"c1": scoped}, [BrokerKey("c1", 1), BrokerKey("c1", 2)]) == [JudgedBroker("c1", 2, True)]
 
 
 def test_a_state_that_knows_no_topic_speaks_for_nobody() -> None:
@@ -82,7 +82,7 @@ def test_registered_log_dirs_are_listed_in_order() -> None:
     builder.broker(2, None, False, ["b", "a"])
     builder.broker(1, None, False, [])
     found = registered_log_dirs({"c1": builder.build(MetadataIdentity("kraft", "/metadata", "c1"))})
-    assert found == [Registered("c1", 2, "a"), Registered("c1", 2, "b")]
+    assert found == [RegisteredLogDir("c1", 2, "a"), RegisteredLogDir("c1", 2, "b")]
 
 
 def kept_by(node: int | None, *, runs: bool = False, decides: bool = False) -> DesiredState:

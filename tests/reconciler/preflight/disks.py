@@ -12,10 +12,10 @@ from reconciler.desired import Completeness, DesiredBuilder, DesiredState, Metad
 from reconciler.preflight import (
     BrokerAsked,
     BrokerMode,
-    Effect,
     KafkaRelease,
     Preflight,
     SeenBroker,
+    StartEffect,
     look_at_broker,
     preflight,
 )
@@ -118,9 +118,9 @@ def ask(
     return preflight(seen, asked(release, mode), states or {})
 
 
-def effects(answer: Preflight, notes: bool = False) -> list[tuple[str, Effect]]:
+def effects(answer: Preflight, notes: bool = False) -> list[tuple[str, StartEffect]]:
     """Rule and effect of each finding, notes apart unless they are asked for."""
-    return [(each.rule, each.effect) for each in answer.findings if notes or each.effect is not Effect.NOTE]
+    return [(each.rule, each.effect) for each in answer.findings if notes or each.effect is not StartEffect.NOTE]
 
 
 def of_rule(answer: Preflight, rule: str) -> list[Finding]:

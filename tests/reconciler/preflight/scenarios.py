@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from layout import meta_properties
-from reconciler.preflight import Effect, Preflight, SeenBroker, look_at_broker
+from reconciler.preflight import Preflight, SeenBroker, StartEffect, look_at_broker
 from tests.reconciler.preflight.disks import (
     HEX,
     METADATA_LOG,
@@ -105,12 +105,12 @@ def without_log_start(path: Path) -> Path:
     return path
 
 
-STOPS, OFFLINE, STRAY = Effect.STARTUP_ABORTS, Effect.LOG_DIR_OFFLINE, Effect.RENAMED_TO_STRAY
+STOPS, OFFLINE, STRAY = StartEffect.STARTUP_ABORTS, StartEffect.LOG_DIR_OFFLINE, StartEffect.RENAMED_TO_STRAY
 JSON_METADATA = b'{"schema_version": 0, "id": "%s", "name": "orders", "partition": 0}' % str(ORDERS).encode()
 BROKEN = b"0\n1\nmalformed line of text here\n"
 METADATA = "orders-0/partition.metadata"
 
-SCENARIOS: list[tuple[str, Effect, Scenario]] = [
+SCENARIOS: list[tuple[str, StartEffect, Scenario]] = [
     ("no_log_dir_online", STOPS, lambda p: ask(with_file(p, "a-file") / "a-file", mode="zookeeper")),
     ("metadata_log_dir_offline", STOPS, lambda p: two(
         with_file(kraft_log_dir(p / "1"), "cleaner-offset-checkpoint", BROKEN), second_log_dir(p / "2"))),
@@ -123,50 +123,50 @@ SCENARIOS: list[tuple[str, Effect, Scenario]] = [
     ("not_formatted", STOPS, lambda p: two(kraft_log_dir(p / "1"), p / "2")),
     ("metadata_log_elsewhere", STOPS, lambda p: two(
         log_dir(p / "1"), metadata_log(second_log_dir(p / "2")).parent)),
-    ("absent_log_dir", Effect.CREATED_EMPTY, lambda p: two(zookeeper(p / "1"), p / "2", mode="zookeeper")),
+    ("absent_log_dir", StartEffect.CREATED_EMPTY, lambda p: two(zookeeper(p / "1"), p / "2", mode="zookeeper")),
     ("unusable_log_dir", OFFLINE, lambda p: two(kraft_log_dir(p / "1"), with_file(p, "2") / "2")),
     ("damaged_identity", OFFLINE, lambda p: two(
         kraft_log_dir(p / "1"), with_file(log_dir(p / "2"), meta_properties.FILE_NAME, b"version=9\n"))),
     ("lock_held", STOPS, in_use),
     ("damaged_checkpoint", OFFLINE, lambda p: two(
         kraft_log_dir(p / "1"), with_file(second_log_dir(p / "2"), "recovery-point-offset-checkpoint", BROKEN))),
-    ("scheme_not_flat", Effect.NOT_SERVED, lambda p: ask(
+    ("scheme_not_flat", StartEffect.NOT_SERVED, lambda p: ask(
         replica(with_file(log_dir(p, (), identity(scheme="namespaced")), "org/.logstore_tier") / "org" / "a-0")
         .parent.parent)),
-    ("unclean_stop", Effect.NOTE, lambda p: (
+    ("unclean_stop", StartEffect.NOTE, lambda p: (
         kraft_log_dir(p, ["orders-0"]), (p / ".kafka_cleanshutdown").unlink(), ask(p))[-1]),
-    ("no_segment", Effect.NOTE, lambda p: (kraft_log_dir(p), (p / "orders-0").mkdir(), ask(p))[-1]),
+    ("no_segment", StartEffect.NOTE, lambda p: (kraft_log_dir(p), (p / "orders-0").mkdir(), ask(p))[-1]),
     ("foreign_name", STOPS, lambda p: (kraft_log_dir(p), (p / "lost+found").mkdir(), ask(p))[-1]),
     ("staging_inside", STOPS, lambda p: (
         log_dir(p, (), identity(scheme="flat")), (p / "deleting").mkdir(), ask(p))[-1]),
     ("unknown_to_release", STOPS, lambda p: ask(kraft_log_dir(p, [f"orders-0.{HEX}-stray"]), "3.6.0")),
-    ("link", Effect.UNKNOWN, lambda p: ask(with_link(kraft_log_dir(p), "orders-1", "/nowhere"))),
+    ("link", StartEffect.UNKNOWN, lambda p: ask(with_link(kraft_log_dir(p), "orders-1", "/nowhere"))),
     ("unreadable_directory", OFFLINE, lambda p: ask(unreadable(kraft_log_dir(p, ["orders-0"])))),
-    ("marked_delete", Effect.DELETED, lambda p: ask(kraft_log_dir(p, [f"orders-0.{HEX}-delete"]))),
-    ("stray", Effect.NOTE, lambda p: ask(kraft_log_dir(p, [f"orders-0.{HEX}-stray"]))),
+    ("marked_delete", StartEffect.DELETED, lambda p: ask(kraft_log_dir(p, [f"orders-0.{HEX}-delete"]))),
+    ("stray", StartEffect.NOTE, lambda p: ask(kraft_log_dir(p, [f"orders-0.{HEX}-stray"]))),
     ("duplicate", STOPS, lambda p: ask(kraft_log_dir(p, ["orders-0", "orders-00"]))),
     ("partition_metadata", OFFLINE, lambda p: ask(
         with_file(kraft_log_dir(p, ["orders-0"]), METADATA, JSON_METADATA))),
     ("no_topic_id", STRAY, lambda p: ask(kraft_log_dir(p, {"orders-0": None}))),
-    ("stray_search_fails", Effect.NOTE, lambda p: ask(kraft_log_dir(p, {"orders-0": None}), "3.5")),
-    ("full_request_fails", Effect.NOT_SERVED, lambda p: ask(
+    ("stray_search_fails", StartEffect.NOTE, lambda p: ask(kraft_log_dir(p, {"orders-0": None}), "3.5")),
+    ("full_request_fails", StartEffect.NOT_SERVED, lambda p: ask(
         kraft_log_dir(p, {"orders-0": None}), "3.6.2", "migration")),
     ("unwanted", STRAY, lambda p: ask(kraft_log_dir(p, ["orders-5"]), states=wanted(0))),
-    ("inconsistent_topic_id", Effect.NOT_SERVED, lambda p: ask(
+    ("inconsistent_topic_id", StartEffect.NOT_SERVED, lambda p: ask(
         zookeeper(p, "orders-0"), mode="zookeeper", states=wanted(0, topic_id=OTHER))),
-    ("future", Effect.REPLACED, lambda p: ask(kraft_log_dir(p, ["orders-0", f"orders-0.{HEX}-future"]))),
-    ("future_promoted", Effect.REPLACED, lambda p: future(p, True, "3.9")),
-    ("missing", Effect.CREATED_EMPTY, lambda p: ask(kraft_log_dir(p), states=wanted(0, isr=[1]))),
+    ("future", StartEffect.REPLACED, lambda p: ask(kraft_log_dir(p, ["orders-0", f"orders-0.{HEX}-future"]))),
+    ("future_promoted", StartEffect.REPLACED, lambda p: future(p, True, "3.9")),
+    ("missing", StartEffect.CREATED_EMPTY, lambda p: ask(kraft_log_dir(p), states=wanted(0, isr=[1]))),
     ("empty_metadata", STRAY, lambda p: ask(kraft_log_dir(p, ["orders-0"]), states=empty_metadata())),
     ("odd_file_name", STOPS, lambda p: ask(with_file(kraft_log_dir(p, ["orders-0"]), "orders-0/backup.log"))),
     ("unreadable_file", OFFLINE, lambda p: ask(may_not_read(kraft_log_dir(p, ["orders-0"])))),
-    ("linked_file", Effect.UNKNOWN, lambda p: ask(
+    ("linked_file", StartEffect.UNKNOWN, lambda p: ask(
         with_link(kraft_log_dir(p, ["orders-0"]), "orders-0/leader-epoch-checkpoint", "/nowhere"))),
     ("leader_epochs", OFFLINE, lambda p: ask(
         with_file(kraft_log_dir(p, ["orders-0"]), "orders-0/leader-epoch-checkpoint", bytes(20)))),
-    ("leftovers", Effect.NOTE, lambda p: ask(
+    ("leftovers", StartEffect.NOTE, lambda p: ask(
         with_file(kraft_log_dir(p, ["orders-0"]), "orders-0/00000000000000000007.log.deleted"))),
-    ("no_metadata_log", Effect.NOTE, lambda p: ask(log_dir(p))),
+    ("no_metadata_log", StartEffect.NOTE, lambda p: ask(log_dir(p))),
     ("metadata_log_damaged", STOPS, lambda p: ask(
         with_file(kraft_log_dir(p), f"{METADATA_LOG}/bootstrap.checkpoint"))),
     ("metadata_log_topic_id", STOPS, lambda p: (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.preflight import Effect
+from reconciler.preflight import StartEffect
 from tests.reconciler.preflight.disks import (
     HEX,
     METADATA_LOG,
@@ -18,7 +18,7 @@ from tests.reconciler.preflight.disks import (
     of_rule,
 )
 
-STOPS, OFFLINE = Effect.STARTUP_ABORTS, Effect.LOG_DIR_OFFLINE
+STOPS, OFFLINE = StartEffect.STARTUP_ABORTS, StartEffect.LOG_DIR_OFFLINE
 LAYOUT_1 = b'{"leaderId":-1,"leaderEpoch":2,"votedId":1,"votedDirectoryId":"J8aAPcfLQt2bqs1JT_rMgQ","data_version":1}'
 
 
@@ -68,14 +68,14 @@ def test_files_count_in_every_directory_that_is_loaded(broker: list[Path], name:
     ],
 )
 def test_a_damaged_leader_epoch_checkpoint_is_as_grave_as_its_kind(
-    broker: list[Path], data: bytes, effect: Effect | None
+    broker: list[Path], data: bytes, effect: StartEffect | None
 ) -> None:
     (broker[1] / "orders-0" / "leader-epoch-checkpoint").write_bytes(data)
     assert effects(ask(broker)) == ([] if effect is None else [("leader_epochs", effect)])
 
 
 @pytest.mark.parametrize(("release", "effect"), [("3.0", STOPS), ("3.2.0", STOPS), ("3.2.1", OFFLINE)])
-def test_before_3_2_1_damaged_leader_epochs_end_the_startup(tmp_path: Path, release: str, effect: Effect) -> None:
+def test_before_3_2_1_damaged_leader_epochs_end_the_startup(tmp_path: Path, release: str, effect: StartEffect) -> None:
     # KAFKA-13773
     path = log_dir(tmp_path / "1", ["orders-0"], identity(0))
     other = log_dir(tmp_path / "2", (), identity(0))
@@ -88,7 +88,7 @@ def test_leftovers_are_one_note_for_each_directory(broker: list[Path]) -> None:
         (broker[1] / "orders-0" / name).write_bytes(b"")
     answer = ask(broker)
     (found,) = answer.findings
-    assert (found.rule, found.effect, answer.is_clean) == ("leftovers", Effect.NOTE, True)
+    assert (found.rule, found.effect, answer.is_clean) == ("leftovers", StartEffect.NOTE, True)
     assert "3 .deleted" in found.problem and "1 .swap" in found.problem
 
 
@@ -141,4 +141,4 @@ def test_snapshots_must_reach_the_beginning_of_the_log(broker: list[Path]) -> No
 def test_a_metadata_log_behind_a_link_is_not_judged(broker: list[Path], tmp_path: Path) -> None:
     (broker[0] / METADATA_LOG).rename(tmp_path / "elsewhere")
     (broker[0] / METADATA_LOG).symlink_to(tmp_path / "elsewhere")
-    assert ("metadata_log_damaged", Effect.UNKNOWN) in effects(ask(broker))
+    assert ("metadata_log_damaged", StartEffect.UNKNOWN) in effects(ask(broker))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.preflight import Effect, look_at_broker
+from reconciler.preflight import StartEffect, look_at_broker
 from tests.reconciler.preflight.disks import HEX, ask, asked, effects, identity, kraft_log_dir, log_dir, wanted
 from tests.reconciler.preflight.scenarios import empty_metadata
 
@@ -29,7 +29,7 @@ def test_what_stops_it_comes_first_and_the_rest_waits(tmp_path: Path) -> None:
     path = kraft_log_dir(tmp_path / "1", {"orders-0": None})
     (path / "lost+found").mkdir()
     answer = ask(path, states=wanted(0))
-    assert [effect for _, effect in effects(answer)] == [Effect.STARTUP_ABORTS, Effect.RENAMED_TO_STRAY]
+    assert [effect for _, effect in effects(answer)] == [StartEffect.STARTUP_ABORTS, StartEffect.RENAMED_TO_STRAY]
     assert "would not start here, for 1 reason; once it does: 1 replica would be renamed" in answer.sentence
 
 
@@ -38,7 +38,7 @@ def test_log_dirs_that_go_offline_are_counted_once_each(tmp_path: Path) -> None:
     for name in ("orders-0", "orders-1"):
         (second / name / "partition.metadata").write_bytes(b"x")
     answer = ask([kraft_log_dir(tmp_path / "1"), second])
-    assert answer.totals == {Effect.LOG_DIR_OFFLINE: 1}
+    assert answer.totals == {StartEffect.LOG_DIR_OFFLINE: 1}
     assert "1 log dir would go offline" in answer.sentence
 
 
@@ -52,8 +52,8 @@ def test_without_metadata_it_says_what_it_cannot_know(tmp_path: Path) -> None:
 def test_metadata_that_know_no_topic_would_cost_every_replica(tmp_path: Path) -> None:
     path = kraft_log_dir(tmp_path / "1", ["orders-0", "orders-1"])
     answer = ask(path, states=empty_metadata())
-    assert answer.totals == {Effect.RENAMED_TO_STRAY: 2}
-    assert ask(path, "3.5", states=empty_metadata()).totals == {Effect.DELETED: 2}
+    assert answer.totals == {StartEffect.RENAMED_TO_STRAY: 2}
+    assert ask(path, "3.5", states=empty_metadata()).totals == {StartEffect.DELETED: 2}
     assert ask(path, "3.9", "migration", empty_metadata()).is_clean
 
 

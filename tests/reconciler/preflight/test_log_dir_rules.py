@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from layout import checkpoint
-from reconciler.preflight import Effect, look_at_broker
+from reconciler.preflight import StartEffect, look_at_broker
 from tests.reconciler.preflight.disks import (
     METADATA_LOG,
     ask,
@@ -21,7 +21,7 @@ from tests.reconciler.preflight.disks import (
     write_identity,
 )
 
-STOPS, OFFLINE = Effect.STARTUP_ABORTS, Effect.LOG_DIR_OFFLINE
+STOPS, OFFLINE = StartEffect.STARTUP_ABORTS, StartEffect.LOG_DIR_OFFLINE
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_an_empty_directory_without_identity_may_be_a_disk_that_is_not_mounted(t
     first = log_dir(tmp_path / "1", (), identity(0))
     (tmp_path / "empty").mkdir()
     answer = ask([first, tmp_path / "empty", tmp_path / "absent"], mode="zookeeper")
-    assert effects(answer) == [("absent_log_dir", Effect.CREATED_EMPTY)] * 2
+    assert effects(answer) == [("absent_log_dir", StartEffect.CREATED_EMPTY)] * 2
     assert answer.starts and not answer.is_clean
 
 
@@ -128,13 +128,15 @@ def test_the_metadata_log_dir_may_lie_apart(tmp_path: Path) -> None:
     [
         # FACTS §1.6, §2.3: I/O errors take the disk offline; numbers are forgiven in two of the files.
         *((file, b"0\n1\nx\n", OFFLINE) for file in checkpoint.OFFSET_CHECKPOINTS),
-        (checkpoint.RECOVERY_POINT_CHECKPOINT, b"0\n1\norders 0 x\n", Effect.NOTE),
-        (checkpoint.LOG_START_CHECKPOINT, b"0\n-1\n", Effect.NOTE),
-        (checkpoint.HIGH_WATERMARK_CHECKPOINT, b"0\n1\norders 0 x\n", Effect.NOT_SERVED),
-        (checkpoint.CLEANER_CHECKPOINT, b"0\n-1\n", Effect.NOTE),
+        (checkpoint.RECOVERY_POINT_CHECKPOINT, b"0\n1\norders 0 x\n", StartEffect.NOTE),
+        (checkpoint.LOG_START_CHECKPOINT, b"0\n-1\n", StartEffect.NOTE),
+        (checkpoint.HIGH_WATERMARK_CHECKPOINT, b"0\n1\norders 0 x\n", StartEffect.NOT_SERVED),
+        (checkpoint.CLEANER_CHECKPOINT, b"0\n-1\n", StartEffect.NOTE),
     ],
 )
-def test_a_damaged_checkpoint_is_as_grave_as_its_kind(pair: list[Path], file: str, data: bytes, effect: Effect) -> None:
+def test_a_damaged_checkpoint_is_as_grave_as_its_kind(
+    pair: list[Path], file: str, data: bytes, effect: StartEffect
+) -> None:
     (pair[1] / file).write_bytes(data)
     (found,) = of_rule(ask(pair), "damaged_checkpoint")
     assert (found.effect, found.place.name) == (effect, file)
@@ -212,5 +214,5 @@ def test_an_unclean_stop_is_only_a_note_and_only_where_replicas_lie(tmp_path: Pa
 def test_a_missing_metadata_log_is_a_note_in_kraft_alone(tmp_path: Path) -> None:
     path = log_dir(tmp_path / "1")
     (found,) = of_rule(ask(path), "no_metadata_log")
-    assert (found.effect, found.place.name) == (Effect.NOTE, METADATA_LOG)
+    assert (found.effect, found.place.name) == (StartEffect.NOTE, METADATA_LOG)
     assert not of_rule(ask(path, mode="zookeeper"), "no_metadata_log")

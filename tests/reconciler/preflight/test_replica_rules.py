@@ -9,7 +9,7 @@ import pytest
 from layout import partition_metadata
 from layout.ids import TopicId
 from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.preflight import Effect
+from reconciler.preflight import StartEffect
 from tests.reconciler.preflight.disks import (
     CLUSTER,
     HEX,
@@ -28,11 +28,11 @@ from tests.reconciler.preflight.disks import (
 from tests.reconciler.preflight.scenarios import future
 
 STOPS, OFFLINE, STRAY, GONE, NOTE = (
-    Effect.STARTUP_ABORTS,
-    Effect.LOG_DIR_OFFLINE,
-    Effect.RENAMED_TO_STRAY,
-    Effect.DELETED,
-    Effect.NOTE,
+    StartEffect.STARTUP_ABORTS,
+    StartEffect.LOG_DIR_OFFLINE,
+    StartEffect.RENAMED_TO_STRAY,
+    StartEffect.DELETED,
+    StartEffect.NOTE,
 )
 
 
@@ -93,7 +93,7 @@ def test_a_delete_dir_goes_and_the_metadata_may_still_want_it(tmp_path: Path) ->
     ],
 )
 def test_damage_of_partition_metadata_is_as_grave_as_its_kind(
-    tmp_path: Path, data: bytes, release: str, effect: Effect | None
+    tmp_path: Path, data: bytes, release: str, effect: StartEffect | None
 ) -> None:
     first = kraft_log_dir(tmp_path / "1")
     second = log_dir(tmp_path / "2", ["orders-0"], identity(number=2))
@@ -111,7 +111,7 @@ def test_damage_of_partition_metadata_is_as_grave_as_its_kind(
     ],
 )
 def test_a_replica_without_partition_metadata_in_kraft(
-    tmp_path: Path, release: str, found: list[tuple[str, Effect]]
+    tmp_path: Path, release: str, found: list[tuple[str, StartEffect]]
 ) -> None:
     # 10.3 row 63
     path = kraft_log_dir(tmp_path / "1", {"orders-0": None, f"orders-1.{HEX}-future": ORDERS})
@@ -144,7 +144,7 @@ def test_the_only_replica_in_sync_is_reported_when_it_would_become_a_stray(tmp_p
 )
 @pytest.mark.parametrize("nodes", [(2, 3), None])
 def test_an_unwanted_replica_is_renamed_deleted_or_left(
-    tmp_path: Path, release: str, mode: str, effect: Effect, nodes: tuple[int, ...] | None
+    tmp_path: Path, release: str, mode: str, effect: StartEffect, nodes: tuple[int, ...] | None
 ) -> None:
     path = kraft_log_dir(tmp_path / "1", ["orders-0"])
     if mode == "zookeeper":
@@ -198,7 +198,7 @@ def test_the_name_of_a_topic_counts_in_a_migration_and_not_in_kraft(tmp_path: Pa
 def test_3_6_1_tells_strays_in_a_migration_by_name_alone(tmp_path: Path) -> None:
     # FACTS §6.1
     path = kraft_log_dir(tmp_path / "1", {"orders-0": OTHER})
-    assert effects(ask(path, "3.6.1", "migration", wanted(0))) == [("inconsistent_topic_id", Effect.NOT_SERVED)]
+    assert effects(ask(path, "3.6.1", "migration", wanted(0))) == [("inconsistent_topic_id", StartEffect.NOT_SERVED)]
     assert effects(ask(path, "3.6.2", "migration", wanted(0))) == [("unwanted", STRAY)]
 
 
@@ -206,7 +206,7 @@ def test_a_replica_without_id_spares_the_strays_of_3_6_and_of_a_migration(tmp_pa
     # FACTS §6.1, §6.2: the search, or the whole FULL request, fails.
     path = kraft_log_dir(tmp_path / "1", {"orders-0": None, "orders-9": ORDERS})
     assert effects(ask(path, "3.5", states=wanted(0))) == []
-    assert effects(ask(path, "3.9", "migration", wanted(0))) == [("full_request_fails", Effect.NOT_SERVED)]
+    assert effects(ask(path, "3.9", "migration", wanted(0))) == [("full_request_fails", StartEffect.NOT_SERVED)]
     assert effects(ask(path, "3.9", states=wanted(0))) == [("no_topic_id", STRAY), ("unwanted", STRAY)]
 
 
@@ -225,7 +225,7 @@ def test_before_3_0_a_re_created_topic_is_refused_only_where_the_broker_is_to_le
     # FACTS §4.2 b
     path = kraft_log_dir(tmp_path / "1", {"orders-0": OTHER})
     (path / "meta.properties").write_bytes(b"version=0\nbroker.id=1\ncluster.id=" + CLUSTER.encode())
-    for release, joins, effect in (("2.8", True, Effect.OLD_RECORDS), ("3.0", False, Effect.NOT_SERVED)):
+    for release, joins, effect in (("2.8", True, StartEffect.OLD_RECORDS), ("3.0", False, StartEffect.NOT_SERVED)):
         (found,) = of_rule(ask(path, release, "zookeeper", wanted(0)), "inconsistent_topic_id")
         assert ("counts as in sync" in found.problem, "103" in found.problem) == (joins, True)
         assert found.effect is effect
@@ -269,22 +269,22 @@ def test_a_copy_that_is_made_stray_first_is_no_duplicate_since_3_7_1(tmp_path: P
     ("beside", "release", "effect"),
     [
         # FACTS §6.3, §6.5 (KAFKA-16082)
-        *((True, "3.9", Effect.REPLACED), (False, "3.9", NOTE), (True, "3.7", OFFLINE), (False, "3.7", NOTE)),
+        *((True, "3.9", StartEffect.REPLACED), (False, "3.9", NOTE), (True, "3.7", OFFLINE), (False, "3.7", NOTE)),
     ],
 )
 def test_a_future_replica_where_the_controller_wants_it_is_promoted(
-    tmp_path: Path, beside: bool, release: str, effect: Effect
+    tmp_path: Path, beside: bool, release: str, effect: StartEffect
 ) -> None:
     (found,) = of_rule(future(tmp_path, beside, release), "future_promoted")
     assert found.effect is effect
 
 
 def test_a_future_replica_elsewhere_or_before_3_7_is_moved_on_by_the_broker_itself(tmp_path: Path) -> None:
-    assert effects(future(tmp_path / "a", True, "3.6.2"), notes=True) == [("future", Effect.REPLACED)]
+    assert effects(future(tmp_path / "a", True, "3.6.2"), notes=True) == [("future", StartEffect.REPLACED)]
     path = kraft_log_dir(tmp_path / "b", ["orders-0", f"orders-0.{HEX}-future"])
     states = wanted(0, directories=(str(directory_id(7)), None))
     answer = ask(path, states=states)
-    assert effects(answer, notes=True) == [("future", Effect.REPLACED)]
+    assert effects(answer, notes=True) == [("future", StartEffect.REPLACED)]
     assert f"{path}/orders-0 is deleted" in of_rule(answer, "future")[0].problem
 
 
@@ -309,8 +309,8 @@ def test_what_is_wanted_and_nowhere_is_made_anew(tmp_path: Path) -> None:
     assert [(each.effect, each.replicas) for each in of_rule(answer, "missing")] == [(NOTE, 3)]
     answer = ask(path, states=wanted(0, 1, isr=[1]))
     assert [(each.effect, each.place.partition) for each in of_rule(answer, "missing")] == [
-        (Effect.CREATED_EMPTY, 0),
-        (Effect.CREATED_EMPTY, 1),
+        (StartEffect.CREATED_EMPTY, 0),
+        (StartEffect.CREATED_EMPTY, 1),
     ]
 
 
@@ -320,7 +320,7 @@ def test_links_are_not_followed_and_not_judged(tmp_path: Path) -> None:
     (path / "orders-0").symlink_to(elsewhere)
     (path / "current").symlink_to(elsewhere)
     answer = ask(path)
-    assert effects(answer) == [("link", Effect.UNKNOWN)] * 2
+    assert effects(answer) == [("link", StartEffect.UNKNOWN)] * 2
     assert answer.starts and not answer.is_clean
 
 

@@ -18,6 +18,7 @@ from reconciler import ReconcilerError
 from reconciler.errors import InvalidRequestError
 from reconciler.protocol import (
     KIP516,
+    LONGEST_BEGINNING,
     ControlRequest,
     ControlResponse,
     LeaderAndIsrRequest,
@@ -34,6 +35,7 @@ from reconciler.protocol import (
     TopicState,
     UnsupportedVersionError,
     Version,
+    begins_leader_and_isr,
     decode_leader_and_isr,
     decode_request,
     decode_response,
@@ -465,6 +467,15 @@ def test_a_request_as_long_as_its_header_would_say_is_read_from_its_first_byte()
     long += b"\x09" + bytes([room & 0x7F | 0x80, room >> 7 & 0x7F | 0x80, room >> 14]) + bytes(room) + data[11:]
     assert len(long) - 4 == struct.unpack_from(">i", long)[0]
     assert decode_request(long)[1] == PLAIN
+
+
+@pytest.mark.parametrize("version", range(8))
+@pytest.mark.parametrize(("client", "known"), [(None, True), ("c" * 249, True), ("c" * 250, False), ("ctrl\n", False)])
+def test_a_leader_and_isr_request_is_known_by_its_first_bytes(version: int, client: str | None, known: bool) -> None:
+    plain = encode_request(PLAIN, version, 77, client)
+    for data in (plain, struct.pack(">i", len(plain)) + plain):
+        assert begins_leader_and_isr(data[:LONGEST_BEGINNING]) is known
+    assert not begins_leader_and_isr(encode_request(stop_replica("a", 1), 3))
 
 
 def test_the_header_of_a_flexible_version_may_carry_tags() -> None:
