@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from reconciler.audit.embedded import TOPICS_FILE, audit
-    from reconciler.audit.findings import FINDING_SCHEMA
+    from reconciler.audit.embedded import audit
+    from reconciler.audit.findings import FINDING_SCHEMA, TOPICS_FILE
     from reconciler.audit.next_steps import BrokerCalls, advised_steps, with_next
     from reconciler.audit.report_html import render_report
     from reconciler.audit.report_json import AUDIT_SCHEMA_VERSION, by_urgency, write_findings, write_summary
@@ -15,8 +15,8 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "embedded": ("TOPICS_FILE", "audit"),
-            "findings": ("FINDING_SCHEMA",),
+            "embedded": ("audit",),
+            "findings": ("FINDING_SCHEMA", "TOPICS_FILE"),
             "next_steps": ("BrokerCalls", "advised_steps", "with_next"),
             "report_html": ("render_report",),
             "report_json": ("AUDIT_SCHEMA_VERSION", "by_urgency", "write_findings", "write_summary"),

@@ -18,7 +18,7 @@ _LAST_OK = max(number for number, case in enumerate(CASES) if case.verdict is Ve
 
 
 class Dialect(Protocol):
-    """Four constructors of an engine's expressions, which must support ``==``, ``>``, ``-``, ``&`` and ``|``."""
+    """Four constructors of an engine's expressions, which must support ``==``, ``!=``, ``>``, ``-``, ``&``, ``|``."""
 
     def column(self, name: str) -> Any:
         """Make the value of a column."""
@@ -52,6 +52,17 @@ def case_number(dialect: Dialect) -> Any:
     row = _Columns(dialect)
     branches = [(case.when(row), dialect.literal(number)) for number, case in enumerate(CASES)]
     return dialect.choose(branches, dialect.literal(-1))
+
+
+def is_listed(dialect: Dialect, all_rows: bool) -> Any:
+    """Compute whether a row of ``joined`` is listed: findings are, and with ``all_rows`` the OK rows as well.
+
+    The metadata's own log is no replica, so it is listed only where something is wrong with it, as a log dir is.
+    """
+    if not all_rows:
+        return is_finding(dialect)
+    kind, state = dialect.column("kind"), dialect.column("state")
+    return ((kind != "log_dir") | (state != "ok")) & ((kind != "internal") | is_finding(dialect))
 
 
 def is_finding(dialect: Dialect) -> Any:

@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from logstore.rows import ROW_SCHEMA
-from reconciler.audit.case_sql import case_number, doubt, evidence, is_finding, is_worth_a_look, verdict
+from reconciler.audit.case_sql import case_number, doubt, evidence, is_listed, is_worth_a_look, verdict
 from reconciler.audit.dimension_tables import keep_log_dirs, parquet_files, quoted
 from reconciler.audit.findings import FINDINGS
 from reconciler.audit.join_sql import DATED, DATES, VIEWS, joined
@@ -133,10 +133,7 @@ def judge(
     # Stated in the query, each view is planned once; created as views, each would be planned again for every view
     # that builds on it.
     stated = ", ".join(f"{name} AS NOT MATERIALIZED ({sql})" for name, sql in views.items())
-    listed = str(is_finding(dialect))
-    if all_rows:
-        # The metadata's own log is no replica, so it is listed only where something is wrong with it.
-        listed = f"(kind <> 'log_dir' OR state <> 'ok') AND (kind <> 'internal' OR {listed})"
+    listed = is_listed(dialect, all_rows)
     # DuckDB guesses that few rows are live, and would keep the wide rows of the disks in memory to join the narrow
     # desired rows with them. As the views are written, it keeps the desired rows, or a side that is truly small, which
     # takes half the memory.

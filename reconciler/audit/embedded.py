@@ -20,13 +20,11 @@ from logstore.rows import ROW_SCHEMA
 from reconciler.audit.arguments import check_audit
 from reconciler.audit.dimension_tables import keep_metadata, parquet_files, quoted, rows_of
 from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed
+from reconciler.audit.findings import FINDINGS_FILE, TOPICS_FILE
 from reconciler.audit.fleet import INVENTORY_GAP_MS
 from reconciler.audit.result import AuditResult, conclude
 from reconciler.desired import DesiredState, SavedTable, by_cluster, check_columns, registered_log_dirs, speaking
 from reconciler.errors import UsageError
-
-FINDINGS_FILE = "findings.parquet"
-TOPICS_FILE = "topics.parquet"
 
 
 def audit(

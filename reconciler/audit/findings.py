@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+FINDINGS_FILE, TOPICS_FILE = "findings.parquet", "topics.parquet"
+"""What an audit leaves in its folder: the findings, and the topics in the metadata, for the next audit."""
+
 FINDING_SCHEMA = pa.schema(
     [
         pa.field("verdict", pa.string()),

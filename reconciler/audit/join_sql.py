@@ -29,12 +29,14 @@ _OBSERVED = """
     FROM rows
 """
 
-_DESIRED = """
-    SELECT r.cluster, r.node_id AS node, r.topic, r.partition, coalesce(r.topic_id, '') AS wanted_topic_id,
-           r.adding OR r.removing AS moving, r.in_sync AND r.isr_size = 1 AS only_in_sync,
-           r.directory_id AS wanted_directory_id, s.complete
+DESIRED = """
+    r.topic, r.partition, coalesce(r.topic_id, '') AS wanted_topic_id, r.adding OR r.removing AS moving,
+    r.in_sync AND r.isr_size = 1 AS only_in_sync, r.directory_id AS wanted_directory_id, s.complete
     FROM replicas r JOIN speaks s ON r.cluster = s.cluster AND r.node_id = s.node
 """
+"""Columns of a wanted replica ``r`` behind its cluster and node, and where they come from."""
+
+_DESIRED = f"SELECT r.cluster, r.node_id AS node, {DESIRED}"
 
 # Only keys that need a count are listed: two live directories, or a live and a future or deleted one.
 _COPIES = """

@@ -17,7 +17,14 @@ from layout.errors import BrokerEffect
 from layout.scheme import STAGING_DIR, Scheme
 from logstore.rows import MetadataState, utf8
 from logstore.scan import DirectorySeen
-from reconciler.preflight.evidence import UNKNOWN_WANT, BrokerWants, ReplicaWant, SeenBroker, SeenLogDir
+from reconciler.preflight.evidence import (
+    UNKNOWN_WANT,
+    BrokerWants,
+    ReplicaWant,
+    SeenBroker,
+    SeenLogDir,
+    is_only_in_sync,
+)
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.releases import (
     FULL_REQUEST_ASKS_TOPIC_ID_SINCE,
@@ -323,7 +330,7 @@ def _nowhere(wants: BrokerWants) -> Iterator[Finding]:
     others = 0
     for judged in wants.nowhere:
         wanted = judged.wanted
-        if wanted is not None and wanted["in_sync"] and wanted["isr_size"] == 1:
+        if wanted is not None and is_only_in_sync(wanted):
             sentence = (
                 f"{wanted['topic']}-{wanted['partition']} is wanted here and lies on none of the log dirs; it is the "
                 "metadata's only in-sync replica, and would be made anew without its records"

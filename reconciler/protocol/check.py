@@ -65,10 +65,9 @@ def reasons(request: ControlRequest) -> list[str]:
         return [f"it names {count} topics and partitions, and {MAX_PARTITIONS} are the most that one request may name"]
     found = list(_about_topics(request.topics))
     if isinstance(request, LeaderAndIsrRequest):
-        good: set[tuple[int, ...]] = set()
         for topic in request.topics:
             found += _about_numbers(topic.topic, [state.partition for state in topic.partitions])
-            found += _about_brokers(topic, good)
+            found += _about_brokers(topic)
     else:
         for stopped in request.topics:
             found += _about_numbers(stopped.topic, [state.partition for state in stopped.partitions])
@@ -107,8 +106,8 @@ def _about_numbers(topic: str, numbers: Sequence[int]) -> Iterator[str]:
             yield f"partition {number} of topic {topic!r:.80} is there {times} times"
 
 
-def _about_brokers(topic: TopicState, good: set[tuple[int, ...]]) -> Iterator[str]:
-    """Check lists of broker ids; ``good`` keeps the valid ones, so that each list is checked once."""
+def _about_brokers(topic: TopicState) -> Iterator[str]:
+    """Check lists of broker ids, equal ones of a topic once."""
     try:
         lists = {state.replicas for state in topic.partitions}
         lists.update(state.isr for state in topic.partitions)
@@ -117,9 +116,7 @@ def _about_brokers(topic: TopicState, good: set[tuple[int, ...]]) -> Iterator[st
     except TypeError:  # what cannot be hashed is no number
         yield f"{topic.topic!s:.80}: replicas, isr, adding or removing has something else than broker ids"
         return
-    lists -= good
     bad = {each for each in lists if not _are_brokers(each)}
-    good |= lists - bad
     if not bad:
         return
     for state in topic.partitions:

@@ -32,8 +32,8 @@ from reconciler.protocol.requests import (
     StopReplicaRequest,
     StopReplicaResponse,
     StopTopic,
-    TopicErrors,
     TopicState,
+    errors_by_topic,
 )
 from reconciler.protocol.tables import LEADER_AND_ISR, STOP_REPLICA, Version
 
@@ -41,7 +41,6 @@ _STOP_REPLICA_FIELDS = frozenset(
     {"deletePartitions", "delete_partitions", "ungroupedPartitions", "topics", "partitions"}
 )
 _LEADER_AND_ISR_FIELDS = frozenset({"ungroupedPartitionStates", "topic_states", "liveLeaders", "live_leaders", "type"})
-_TopicPartitionError = tuple[str, TopicId | None, PartitionError]
 
 
 def encode_json(message: ControlRequest | ControlResponse, version: Version) -> bytes:
@@ -93,12 +92,10 @@ def parse_response(
     """Read an answer of any version; raises as :func:`parse_request`."""
     what = "LeaderAndIsr response" if kind is LeaderAndIsrResponse else "StopReplica response"
     document = _object(_loaded(data, location, what), location, what)
-    grouped: dict[tuple[str, TopicId | None], list[PartitionError]] = {}
-    for topic, topic_id, found in _partition_errors(document):
-        grouped.setdefault((topic, topic_id), []).append(found)
+    topics = errors_by_topic(_partition_errors(document))
     error = document.integer("errorCode", "error_code", bits=16)
     _refuse(document, location, what)
-    return kind(error, tuple(TopicErrors(*key, tuple(errors)) for key, errors in grouped.items()))
+    return kind(error, topics)
 
 
 def _loaded(data: bytes, location: str, what: str = "LeaderAndIsr request") -> Any:
@@ -334,7 +331,7 @@ def _stop_topics(
         yield StopTopic(name, ids[name], tuple(states))
 
 
-def _partition_errors(document: FieldReader) -> Iterator[_TopicPartitionError]:
+def _partition_errors(document: FieldReader) -> Iterator[tuple[str, TopicId | None, PartitionError]]:
     """Yield each partition's answer with its topic, from the list that the version has."""
     if document.has("topics"):
         for topic in document.objects("topics"):

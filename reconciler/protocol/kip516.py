@@ -19,15 +19,14 @@ from reconciler.protocol.requests import (
     PartitionError,
     PartitionState,
     RequestType,
-    StopPartition,
     StopReplicaRequest,
     StopReplicaResponse,
-    StopTopic,
     TopicErrors,
     TopicState,
+    errors_by_topic,
 )
 from reconciler.protocol.schema import INTS, Array, Field, Message, Struct
-from reconciler.protocol.tables import id_of
+from reconciler.protocol.tables import id_of, partition_numbers, stop_topics
 
 _TOPIC_ID = Field("topic_id", "uuid", tag=0)
 _ONE = range(1)
@@ -104,10 +103,7 @@ _Flat = tuple[str, TopicId | None, int, int]
 
 
 def _by_topic(flat: tuple[_Flat, ...]) -> tuple[TopicErrors, ...]:
-    grouped: dict[tuple[str, TopicId | None], list[PartitionError]] = {}
-    for topic, topic_id, partition, error in flat:
-        grouped.setdefault((topic, topic_id), []).append(PartitionError(partition, error))
-    return tuple(TopicErrors(*key, tuple(errors)) for key, errors in grouped.items())
+    return errors_by_topic((topic, topic_id, PartitionError(*error)) for topic, topic_id, *error in flat)
 
 
 def _flat(topics: tuple[TopicErrors, ...]) -> tuple[_Flat, ...]:
@@ -143,16 +139,11 @@ LEADER_AND_ISR_RESPONSE = Message(
 
 def _take_stop(request: StopReplicaRequest) -> tuple[Any, ...]:
     delete = any(state.delete for topic in request.topics for state in topic.partitions)
-    numbers = ((each.topic, each.topic_id, tuple(one.partition for one in each.partitions)) for each in request.topics)
-    return request.controller_id, request.controller_epoch, request.broker_epoch, delete, tuple(numbers)
+    return request.controller_id, request.controller_epoch, request.broker_epoch, delete, partition_numbers(request)
 
 
 def _make_stop(controller: int, epoch: int, broker_epoch: int, delete: bool, topics: Any) -> StopReplicaRequest:
-    stopped = tuple(
-        StopTopic(topic, topic_id, tuple(StopPartition(number, delete=delete) for number in numbers))
-        for topic, topic_id, numbers in topics
-    )
-    return StopReplicaRequest(controller, epoch, stopped, broker_epoch)
+    return StopReplicaRequest(controller, epoch, stop_topics(topics, delete), broker_epoch)
 
 
 STOP_REPLICA = Message(

@@ -250,11 +250,7 @@ def _number_list(field: Field, code: str, flexible: bool) -> ReadStep:
     width = struct.calcsize(f">{code}")
 
     def step(data: bytes, at: int, values: list[Any], budget: Budget) -> int:
-        short = data[at] if flexible else 0
-        if 0 < short < 0x80 and at + width * (short - 1) < len(data):
-            count, at = short - 1, at + 1  # nearly every list: reading its count costs no call
-        else:
-            count, at = _count(data, at, field, flexible, width)
+        count, at = _count(data, at, field, flexible, width)
         if count < 0:
             values.append(None)
             return at

@@ -9,7 +9,7 @@ Source: FACTS §4.1, §4.2, §4.5, §5.1 to §5.3; KIP516-4, KIP516-7.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from types import UnionType
@@ -233,6 +233,14 @@ class TopicErrors:
     topic: str
     topic_id: TopicId | None
     partitions: tuple[PartitionError, ...]
+
+
+def errors_by_topic(found: Iterable[tuple[str, TopicId | None, PartitionError]]) -> tuple[TopicErrors, ...]:
+    """Group answers for partitions by name and ID of their topics, in order of first occurrence."""
+    grouped: dict[tuple[str, TopicId | None], list[PartitionError]] = {}
+    for topic, topic_id, error in found:
+        grouped.setdefault((topic, topic_id), []).append(error)
+    return tuple(TopicErrors(*key, tuple(errors)) for key, errors in grouped.items())
 
 
 @dataclass(frozen=True, slots=True)

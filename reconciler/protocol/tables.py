@@ -5,7 +5,7 @@ Source: FACTS §5.1, §5.3 and the message layouts of 3.9; KIP-516, *Protocol Ch
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any, Final, Literal, TypeAlias
 
@@ -173,15 +173,27 @@ LEADER_AND_ISR_RESPONSE = Message(
 )
 
 
+def stop_topics(by_number: Iterable[tuple[str, TopicId | None, Iterable[int]]], delete: bool) -> tuple[StopTopic, ...]:
+    """Make topics of their names, IDs and partition numbers; all partitions have the same flag."""
+    return tuple(
+        StopTopic(topic, topic_id, tuple(StopPartition(number, delete=delete) for number in numbers))
+        for topic, topic_id, numbers in by_number
+    )
+
+
+def partition_numbers(request: StopReplicaRequest) -> tuple[tuple[str, TopicId | None, tuple[int, ...]], ...]:
+    """Give names, IDs and partition numbers of topics; the reverse of :func:`stop_topics`."""
+    return tuple(
+        (each.topic, each.topic_id, tuple(one.partition for one in each.partitions)) for each in request.topics
+    )
+
+
 def _make_stop(*values: Any) -> StopReplicaRequest:
     controller, is_kraft, epoch, broker_epoch, delete, flat, by_number, topics = values
     if flat:
         topics = _by_topic(tuple((topic, StopPartition(number, delete=delete)) for topic, number in flat), StopTopic)
     elif by_number:
-        topics = tuple(
-            StopTopic(topic, topic_id, tuple(StopPartition(number, delete=delete) for number in numbers))
-            for topic, topic_id, numbers in by_number
-        )
+        topics = stop_topics(by_number, delete)
     return StopReplicaRequest(controller, epoch, topics, broker_epoch, is_kraft)
 
 
@@ -190,9 +202,7 @@ def _take_stop(request: StopReplicaRequest) -> tuple[Any, ...]:
         *(request.controller_id, request.is_kraft_controller, request.controller_epoch, request.broker_epoch),
         any(state.delete for topic in request.topics for state in topic.partitions),
         tuple((topic.topic, state.partition) for topic in request.topics for state in topic.partitions),
-        tuple(
-            (each.topic, each.topic_id, tuple(state.partition for state in each.partitions)) for each in request.topics
-        ),
+        partition_numbers(request),
         request.topics,
     )
 

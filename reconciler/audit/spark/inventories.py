@@ -43,7 +43,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 from logstore.rows import ROW_SCHEMA, InventoryForm, write_inventory
-from reconciler.audit.case_sql import case_number, doubt, evidence, is_finding, verdict
+from reconciler.audit.case_sql import case_number, doubt, evidence, is_listed, verdict
 from reconciler.audit.dimension_tables import keep_log_dirs, keep_metadata, parquet_files
 from reconciler.audit.findings import FINDINGS
 from reconciler.audit.join_sql import (
@@ -52,6 +52,7 @@ from reconciler.audit.join_sql import (
     CARRIED,
     DATED,
     DATES,
+    DESIRED,
     LOOKED_UP,
     LOOKUPS,
     SAME_NAME,
@@ -85,13 +86,7 @@ _PARTITION_KEYS = "topic, partition, node, cluster"
 
 _DISKS = f"SELECT *, struct({', '.join(CARRIED)}) AS disk FROM observed"
 
-_DESIRED = """
-    SELECT *, xxhash64(topic, partition, node) AS hash FROM (
-        SELECT s.cluster, s.node, r.topic, r.partition, coalesce(r.topic_id, '') AS wanted_topic_id,
-               r.adding OR r.removing AS moving, r.in_sync AND r.isr_size = 1 AS only_in_sync,
-               r.directory_id AS wanted_directory_id, s.complete
-        FROM replicas r JOIN speaks s ON r.cluster = s.cluster AND r.node_id = s.node)
-"""
+_DESIRED = f"SELECT *, xxhash64(topic, partition, node) AS hash FROM (SELECT s.cluster, s.node, {DESIRED})"
 
 _COPIES = f"""
     SELECT {_PARTITION_KEYS}, count(*) AS copies
@@ -236,12 +231,11 @@ def _judge(own: SparkSession, path: str, all_rows: bool) -> None:
     for name, text in SPARK_VIEWS.items():
         own.sql(text).createOrReplaceTempView(name)
     dialect = SparkDialect()
-    is_listed = is_finding(dialect)
-    if all_rows:
-        is_listed = sf.expr("kind <> 'log_dir' OR state <> 'ok'") & (sf.expr("kind <> 'internal'") | is_listed)
     # The ranks of copies need this partitioning anyway. Here it separates the generated code of the filter from that
     # of the case table: together they are one method, so long that the JVM would interpret it for every row.
-    judged = own.table("joined").where(is_listed).repartition("cluster", "node", "topic", "partition")
+    judged = (
+        own.table("joined").where(is_listed(dialect, all_rows)).repartition("cluster", "node", "topic", "partition")
+    )
     judgement = {"verdict": verdict(dialect), "evidence": evidence(dialect)}
     found = judged.withColumn("case_no", case_number(dialect)).withColumns(judgement)
     found.select("*", "disk.*").createOrReplaceTempView("judged")

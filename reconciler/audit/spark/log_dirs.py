@@ -17,13 +17,13 @@ Executors import this package: it is installed there, or given to spark-submit w
 from __future__ import annotations
 
 import gc
-import json
 import os
 import socket
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import orjson
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
@@ -165,8 +165,8 @@ def _paths(options: Mapping[str, str]) -> list[str]:
         paths: object = [line for line in text.splitlines() if line]
     else:
         try:
-            paths = json.loads(text)
-        except json.JSONDecodeError as error:
+            paths = orjson.loads(text)
+        except orjson.JSONDecodeError as error:
             raise UsageError(f"kafka_log_dirs: the option paths is no JSON list: {error}") from error
     if not isinstance(paths, list) or not paths or not all(isinstance(path, str) and path for path in paths):
         raise UsageError("kafka_log_dirs: the option paths must name log dirs, as a JSON list of texts or one per line")

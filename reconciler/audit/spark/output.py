@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reconciler.audit.dimension_tables import parquet_files, parquet_folder
-from reconciler.audit.findings import FINDING_SCHEMA
+from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS_FILE, TOPICS_FILE
 from reconciler.audit.result import RunQuery
 from reconciler.audit.spark.log_dirs import ddl
 from reconciler.desired import TOPIC_SCHEMA, DesiredState
@@ -24,9 +24,6 @@ from reconciler.desired import TOPIC_SCHEMA, DesiredState
 if TYPE_CHECKING:
     import duckdb
     from pyspark.sql import SparkSession
-
-FINDINGS_FILE = "findings.parquet"
-TOPICS_FILE = "topics.parquet"
 
 _GLOB = re.compile(r"[\\*?\[\]{}]")
 

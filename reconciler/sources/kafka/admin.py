@@ -38,7 +38,7 @@ from logstore.parallel import paused_gc
 from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.files import read_file
-from reconciler.sources.zookeeper import first_few
+from reconciler.text import listed
 
 ANSWER_TIMEOUT_S = 15.0
 """Seconds to wait for one answer of the cluster; there is no option for it."""
@@ -251,7 +251,7 @@ def _topics(listing: Any, location: str) -> dict[str, dict[int, LivePartition]]:
     wrong = [text for name, topic in sorted(listing.topics.items()) for text in _topic_faults(name, topic)]
     if wrong:
         raise MetadataError(
-            f"{location}: the answer is not whole, and what it lacks would look unwanted: {first_few(wrong)}. Try again"
+            f"{location}: the answer is not whole, and what it lacks would look unwanted: {listed(wrong)}. Try again"
             " when the cluster is at rest, or as a user who may describe every topic"
         )
     return {
@@ -271,7 +271,7 @@ def _topic_faults(name: str, topic: Any) -> Iterator[str]:
     if topic.error is not None:
         yield f"topic {name}: {topic.error.str()}"
     elif not topic.partitions or sorted(topic.partitions) != list(range(len(topic.partitions))):
-        yield f"topic {name} has partitions {first_few([str(number) for number in sorted(topic.partitions)]) or 'none'}"
+        yield f"topic {name} has partitions {listed([str(number) for number in sorted(topic.partitions)]) or 'none'}"
     else:
         for number, partition in sorted(topic.partitions.items()):
             if partition.error is not None and partition.error.code() not in without_leader:

@@ -30,8 +30,8 @@ from layout.topic import check_full_topic_name
 from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.files import first_bytes, read_file
-from reconciler.sources.zookeeper import first_few, marked_for_deletion
-from reconciler.text import count
+from reconciler.sources.zookeeper import marked_for_deletion
+from reconciler.text import count, listed
 
 SHOWN_REASONS = 5
 """The most reasons that a message lists."""
@@ -92,7 +92,7 @@ def load_one(paths: Sequence[str], location: str, completeness: Completeness) ->
     if len(paths) > 1:
         raise UsageError(
             f"{location} holds {len(paths)} outputs of kafka-topics, which tell neither their cluster nor their age"
-            f" ({first_few(paths)}): name the one that holds"
+            f" ({listed(paths)}): name the one that holds"
         )
     return load(paths[0], completeness)
 

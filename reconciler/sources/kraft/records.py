@@ -44,8 +44,6 @@ def read_frame(value: bytes) -> Frame:
         MalformedMessageError: the frame version is not 1 (version 0 is the preview of Kafka 2.8), or a number is
             out of range.
     """
-    if value[:1] == b"\x01" and len(value) > 3 and value[1] < 0x80 and value[2] < 0x80:
-        return Frame(value[1], value[2], 3)
     frame_version, at = _head_number(value, 0, "frame version")
     if frame_version != 1:
         raise MalformedMessageError(f"frame version {frame_version}, only 1 is known")

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from reconciler.sources.zookeeper.jute import Znode
     from reconciler.sources.zookeeper.live import session, split_address
     from reconciler.sources.zookeeper.snapshot import DATA_DIR, is_data_dir
-    from reconciler.sources.zookeeper.state import assemble, first_few, marked_for_deletion
+    from reconciler.sources.zookeeper.state import assemble, marked_for_deletion
     from reconciler.sources.zookeeper.znodes import (
         CLUSTER_ID,
         CONTROLLER,
@@ -51,7 +51,7 @@ else:
             "jute": ("Znode",),
             "live": ("session", "split_address"),
             "snapshot": ("DATA_DIR", "is_data_dir"),
-            "state": ("assemble", "first_few", "marked_for_deletion"),
+            "state": ("assemble", "marked_for_deletion"),
             "znodes": (
                 "CLUSTER_ID",
                 "CONTROLLER",
@@ -122,7 +122,6 @@ __all__ = [
     "encode_registration",
     "encode_state",
     "encode_topic",
-    "first_few",
     "is_data_dir",
     "marked_for_deletion",
     "migrated_to",

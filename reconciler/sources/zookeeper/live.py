@@ -226,7 +226,7 @@ class _TreeWalk:
             for _, found in self._fetch([path]):
                 if found is not None:
                     self._keep(path, *found)
-        self._keep_all(self._children(znodes.BROKERS) or ())
+        self._keep_tree(self._children(znodes.BROKERS) or ())
         self._keep_tree(self._children(znodes.MARKED) or ())
         topics = self._children(znodes.TOPICS)
         if topics is None:
@@ -240,8 +240,7 @@ class _TreeWalk:
         states: list[str] = []
         while level:
             parents = []
-            for path, data, stat in self._present(level):
-                self._keep(path, data, stat)
+            for path, data, stat in self._kept(level):
                 numbers = znodes.decode_topic(data or b"").partitions
                 states += [f"{path}/partitions/{number}/state" for number in numbers]
                 if not numbers and stat.numChildren:
@@ -251,16 +250,8 @@ class _TreeWalk:
 
     def _keep_tree(self, level: Sequence[str]) -> None:
         while level:
-            parents = []
-            for path, data, stat in self._present(level):
-                self._keep(path, data, stat)
-                if stat.numChildren:
-                    parents.append(path)
+            parents = [path for path, _, stat in self._kept(level) if stat.numChildren]
             level = [path for _, children in self._lists(parents) for path in children]
-
-    def _keep_all(self, paths: Iterable[str]) -> None:
-        for path, data, stat in self._present(paths):
-            self._keep(path, data, stat)
 
     def _keep_states(self, paths: Iterable[str]) -> None:
         """A partition without a state is new: its leader is not chosen yet."""
@@ -268,11 +259,12 @@ class _TreeWalk:
             if found is not None:
                 self._add(path, *found)
 
-    def _present(self, paths: Iterable[str]) -> Iterator[tuple[str, bytes | None, Any]]:
-        """Ask for nodes that a list named."""
+    def _kept(self, paths: Iterable[str]) -> Iterator[tuple[str, bytes | None, Any]]:
+        """Keep nodes that a list named, and yield them."""
         for path, found in self._fetch(paths):
             if found is None:
                 raise _ChangedError(path)
+            self._keep(path, *found)
             yield path, *found
 
     def _keep(self, path: str, data: bytes | None, stat: Any) -> None:

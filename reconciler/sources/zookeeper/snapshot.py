@@ -21,10 +21,14 @@ from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.files import first_bytes
 from reconciler.sources.zookeeper import jute, znodes
 from reconciler.sources.zookeeper.jute import ZooKeeperSnapshot
-from reconciler.sources.zookeeper.state import SHOWN, assemble, first_few
+from reconciler.sources.zookeeper.state import assemble
 from reconciler.sources.zookeeper.transactions import last_spoken_for
+from reconciler.text import listed
 
 DATA_DIR = "version-2"
+SHOWN = 5
+"""The most snapshots of which a message says what is wrong."""
+
 MAX_UNPACKED_BYTES = 1 << 30
 """A compressed snapshot that unpacks to more bytes is refused."""
 
@@ -174,9 +178,7 @@ def _root(snapshot: ZooKeeperSnapshot, file: str) -> tuple[str, list[str]]:
     if places == [""]:
         return "", []
     if "" in places:
-        return "", [f"other clusters keep their nodes here too and are passed over: {first_few(places[1:])}"]
+        return "", [f"other clusters keep their nodes here too and are passed over: {listed(places[1:])}"]
     if len(places) > 1:
-        raise MetadataError(
-            f"{file} holds the nodes of {len(places)} clusters, and one is expected: {first_few(places)}"
-        )
+        raise MetadataError(f"{file} holds the nodes of {len(places)} clusters, and one is expected: {listed(places)}")
     return places[0], []

@@ -11,10 +11,7 @@ from dataclasses import replace
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.sources.zookeeper import znodes
 from reconciler.sources.zookeeper.jute import Znode
-from reconciler.text import count
-
-SHOWN = 5
-"""The most names that a sentence lists."""
+from reconciler.text import count, listed
 
 
 def assemble(nodes: Mapping[str, Znode], identity: MetadataIdentity, limits: Sequence[str] = ()) -> DesiredState:
@@ -85,7 +82,7 @@ def _add_topics(builder: DesiredBuilder, nodes: Mapping[str, Znode], lost: list[
     if unread:
         problems.append(
             f"the state of {count(len(unread), 'partition')} cannot be read, so leader and ISR are not known: "
-            f"{first_few(unread)}"
+            f"{listed(unread)}"
         )
     return problems
 
@@ -122,10 +119,4 @@ def marked_for_deletion(topics: Sequence[str]) -> str:
     they_are = "are marked for deletion and count as wanted until they go"
     if len(topics) == 1:
         they_are = "is marked for deletion and counts as wanted until it goes"
-    return f"{count(len(topics), 'topic')} {they_are}: {first_few(topics)}"
-
-
-def first_few(names: Sequence[str]) -> str:
-    """List the first names of many, and count the others."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    return f"{count(len(topics), 'topic')} {they_are}: {listed(topics)}"

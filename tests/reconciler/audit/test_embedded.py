@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit import FINDING_SCHEMA, TOPICS_FILE, AuditResult, audit
-from reconciler.audit.embedded import FINDINGS_FILE
+from reconciler.audit.findings import FINDINGS_FILE
 from reconciler.desired import DesiredBuilder, MetadataIdentity, by_cluster
 from reconciler.errors import RefusedError, UsageError
 from reconciler.verdicts import Judged, Verdict, broker_of, compare

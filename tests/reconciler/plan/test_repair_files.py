@@ -18,7 +18,7 @@ from layout.ours import RepairKind, sum_of
 from logstore.repair import apply_repair, read_files
 from logstore.scan import scan_all
 from reconciler.audit import audit
-from reconciler.audit.embedded import FINDINGS_FILE
+from reconciler.audit.findings import FINDINGS_FILE
 from reconciler.desired import DesiredState, by_cluster
 from reconciler.plan import undecided_duplicates
 from reconciler.plan.repair_files import MANY

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.desired import MetadataIdentity
-from reconciler.sources.zookeeper import Znode, assemble, first_few
+from reconciler.sources.zookeeper import Znode, assemble
 
 IDENTITY = MetadataIdentity("zookeeper", "here", offset=7, timestamp_ms=8, digest="ab", problems=("first",))
 
@@ -47,8 +47,3 @@ def test_epochs_come_from_the_stats_of_nodes() -> None:
         {"leader_epoch": 4, "partition_epoch": 6}
     ]
     assert state.brokers["broker_epoch"].to_pylist() == [99]
-
-
-def test_a_long_list_is_cut_and_counted() -> None:
-    assert first_few(["a", "b"]) == "a, b"
-    assert first_few([str(number) for number in range(8)]) == "0, 1, 2, 3, 4 and 3 more"
