@@ -1,7 +1,8 @@
 """How the program was called, and the commands that follow from it, with every option that they need.
 
-Each method makes one command. All of them name every log dir of the broker, the metadata and the folder of fallback
-records as they were given, so that no next command looks at less than the one before it.
+Each method makes one command. All of them name every log dir of the broker, the metadata, what the broker is and the
+folder of fallback records as they were given, so that no next command looks at less than the one before it, nor does
+any that it prints in turn.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Call:
         """Compare all log dirs with the metadata."""
         chosen = () if verdict is None else ("--verdict", verdict)
         sources = self._sources if source is None else ("--metadata", source)
-        return Command("audit", (*self._paths, *sources, *chosen))
+        return Command("audit", (*self._paths, *sources, *chosen, *self._broker, *self._fallback))
 
     def scan(self) -> Command:
         """List what lies in the log dirs."""
@@ -87,25 +88,29 @@ class Call:
 
     def explain(self, path: str) -> Command:
         """Explain one path, with the other log dirs of its broker in view."""
-        others = tuple(word for each in self.log_dirs for word in ("--log-dir", each))
-        return Command("explain", (_as_argument(path), *(others if len(self.log_dirs) > 1 else ()), *self._sources))
+        named = tuple(word for each in self.log_dirs for word in ("--log-dir", each))
+        others = named if len(self.log_dirs) > 1 else ()
+        passed_on = (*self._broker, *self._fallback)
+        return Command("explain", (_as_argument(path), *others, *self._sources, *passed_on))
 
     def preflight(self, *, metadata_log_dir: str | None = None) -> Command:
         """Ask whether the broker would start."""
         options = self._broker
         if metadata_log_dir is not None:
             options = (*options, "--metadata-log-dir", metadata_log_dir)
-        return Command("preflight", (*self._paths, *self._sources, *options))
+        return Command("preflight", (*self._paths, *self._sources, *options, *self._fallback))
 
     def plan(self, *, strays: bool = False, without_id: bool = False, refetched: Iterable[str] = ()) -> Command:
         """Plan what is staged, restored and written, with topics whose replicas without a certain ID are staged."""
         chosen = (*(("--strays",) if strays else ()), *((WITHOUT_ID,) if without_id else ()))
         chosen += tuple(word for topic in sorted(refetched) for word in (REFETCH, topic))
-        return Command("plan", (*self._paths, *(self._sources or ("--metadata", SOURCE)), *chosen, "-o", PLAN_FILE))
+        passed_on = (*self._broker, *self._fallback)
+        sources = self._sources or ("--metadata", SOURCE)
+        return Command("plan", (*self._paths, *sources, *chosen, *passed_on, "-o", PLAN_FILE))
 
     def apply(self, plan_file: str = PLAN_FILE) -> Command:
         """Carry out a plan."""
-        return Command("apply", (_as_argument(plan_file), *self._fallback))
+        return Command("apply", (_as_argument(plan_file), *self._broker, *self._fallback))
 
     def repair(self, *, only: Iterable[str] = (), adopted: Collection[str] = (), kept: Iterable[str] = ()) -> Command:
         """Plan what is put right, of all kinds or of some, with topics whose data is adopted, and copies that stay."""
@@ -114,11 +119,12 @@ class Call:
         chosen += [("--keep", path) for path in sorted(kept)]
         words = tuple(word for pair in chosen for word in pair)
         plan_file = ADOPTION_FILE if adopted else REPAIR_FILE
-        return Command("repair", (*self._paths, *self._sources, *words, "-o", plan_file))
+        passed_on = (*self._broker, *self._fallback)
+        return Command("repair", (*self._paths, *self._sources, *words, *passed_on, "-o", plan_file))
 
     def apply_repair(self, plan_file: str = REPAIR_FILE) -> Command:
         """Carry out a repair plan."""
-        return Command("repair", ("--apply", _as_argument(plan_file)))
+        return Command("repair", ("--apply", _as_argument(plan_file), *self._broker, *self._fallback))
 
     def undo_repair(self, backups: Iterable[str]) -> Command:
         """Take back what a repair changed."""
@@ -126,7 +132,7 @@ class Call:
 
     def staged(self) -> Command:
         """List what is staged."""
-        return Command("staged", (*self._paths, *self._fallback))
+        return Command("staged", (*self._paths, *self._broker, *self._fallback))
 
     def restore(
         self,
@@ -156,7 +162,7 @@ class Call:
         asked = tuple(word for source in files for word in ("--metadata", source))
         flags = (*(("--as-stray",) if as_stray else ()), *(("--dry-run",) if dry_run else ()))
         named = (*(("--as", was) if was is not None else ()), *flags)
-        return Command("restore", (*paths, *(options or ("--all",)), *asked, *named, *self._fallback))
+        return Command("restore", (*paths, *(options or ("--all",)), *asked, *named, *self._broker, *self._fallback))
 
     def purge(self, *, locations: Iterable[str] = (), before_due: bool = False, dry_run: bool = False) -> Command:
         """Delete what is staged and due; a live source is asked once more, and a file would say what it said before."""
@@ -164,7 +170,7 @@ class Call:
         flags = (*(("--before-due",) if before_due else ()), *(("--dry-run",) if dry_run else ()))
         live = (source for source in self.metadata if source.startswith(_LIVE))
         asked = tuple(word for source in live for word in ("--metadata", source))
-        return Command("purge", (*self._paths, *asked, *chosen, *flags, *self._fallback))
+        return Command("purge", (*self._paths, *asked, *chosen, *flags, *self._broker, *self._fallback))
 
     def convert_to_flat(self, log_dir: str) -> Command:
         """Show how a log dir would be laid out as a real broker needs it."""

@@ -4,12 +4,12 @@
 |-------------|---------------------------------------|-------------------------------------------------------|
 | ``apply``   | a disk had no room for a record       | ``mkdir`` a folder for records, ``apply`` with it     |
 | ``apply``   | a disk had no room for another file   | make room, by a ``purge`` for example; ``apply``      |
-| ``apply``   | something else was skipped or failed  | ``plan`` again, with the same metadata                |
+| ``apply``   | something else was skipped or failed  | ``doctor``: what is left, with the options it needs   |
 | ``apply``   | all is done                           | ``preflight``, start the broker, later ``purge``      |
 | ``apply``   | all is done, with a folder for        | ``doctor``: a broker takes a full disk offline; later |
 |             | records that found no room            | ``purge``                                             |
 | ``repair``  | all is done                           | ``doctor``: what is left, and whether it starts       |
-| ``repair``  | something was skipped or failed       | ``repair`` again, with the same metadata              |
+| ``repair``  | something was skipped or failed       | ``doctor``: what is left, with the options it needs   |
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from dataclasses import dataclass, replace
 
 from reconciler.next_steps.call import FALLBACK_FOLDER, Call
 from reconciler.next_steps.command import Command, Step, ToolCommand
+
+_LEFT = "look again at what was skipped or failed, see why above, and plan anew what is left of it"
+"""A plan does not say with which options it was made, such as the topics whose data is adopted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ def steps_after_apply(done: AppliedPlan) -> tuple[Step, ...]:
     if done.no_room_in_log_dir:
         return _after_no_room(done)
     if not done.complete:
-        return (Step("plan anew for what was skipped or failed; see why above", call.plan()),)
+        return (Step(_LEFT, call.doctor()),)
     steps = list[Step]()
     for log_dirs in done.brokers or (call.log_dirs,):
         steps += _starting(replace(call, log_dirs=log_dirs))
@@ -104,7 +107,7 @@ def steps_after_repair(call: Call, *, complete: bool) -> tuple[Step, ...]:
     if not call.log_dirs:
         return ()  # a plan without an action names none
     if not complete:
-        return (Step("plan anew for what was skipped or failed; see why above", call.repair()),)
+        return (Step(_LEFT, call.doctor()),)
     return (Step("see what is left to do, and whether the broker starts now", call.doctor()),)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -22,6 +23,7 @@ from reconciler.cli.frame import (
     may_be_unread,
     output_options,
     parse_duration_option,
+    passed_on_options,
     say,
     say_step,
     user_name,
@@ -32,7 +34,7 @@ from reconciler.text import count, moment, size
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reconciler.next_steps import AppliedPlan, Step
+    from reconciler.next_steps import AppliedPlan, Call, Step
     from reconciler.plan import Action, ApplyOutcome, Plan
 
 PLAN_LIMIT = 1 << 30
@@ -62,6 +64,7 @@ log dir keeps a journal of every run that changed it, .logstore_run.*.ndjson, wh
 )  # fmt: skip
 @click.option("--any-clock", is_flag=True, help="Take this machine's clock although plan or disks are ahead of it.")
 @fallback_records_option
+@passed_on_options
 def command(
     *,
     plan_file: str,
@@ -72,6 +75,7 @@ def command(
     max_age: str | None,
     any_clock: bool,
     fallback_folder: str | None,
+    **broker: str | None,
 ) -> Exit:
     """Carry out a plan that 'logstore plan' or 'logstore repair' made and somebody looked through.
 
@@ -94,7 +98,7 @@ def command(
     if is_repair_plan(data):
         given = {"--changed-data": changed_data, "--any-host": any_host, "--max-age": max_age, "--any-clock": any_clock}
         _check_unused(plan_file, given | {"--format ndjson": form == Format.NDJSON})
-        return carry_out_repair(plan_file, Format(form), output)
+        return carry_out_repair(plan_file, Format(form), output, Call((), (), fallback_folder, **broker))
     plan = parse_plan(data, plan_file)
     check_output(Format(form), output, [each.path for each in plan.log_dirs], [plan_file])
     how = ApplyOptions(
@@ -106,17 +110,18 @@ def command(
         any_host=any_host,
         changed_data=changed_data,
     )
+    call = Call((), (), fallback_folder, **broker)
     try:
         outcome = apply_plan(plan, how)
     except KeyboardInterrupt as error:
         raise InterruptedRunError(
             "interrupted; what was done is done and in the journals. The same command does the rest: "
-            f"{Call(fallback=fallback_folder).apply(plan_file).text}"
+            f"{call.apply(plan_file).text}"
         ) from error
     with may_be_unread():
         write_outcome(outcome, Format(form), output)
-    _say_done(plan, outcome, fallback_folder)
-    for step in steps_after_apply(_applied(plan, plan_file, outcome, fallback_folder)):
+    _say_done(plan, outcome, call)
+    for step in steps_after_apply(_applied(plan, plan_file, outcome, call)):
         say_step(step)
     return Exit.CLEAN if outcome.is_complete else Exit.PARTLY_FAILED
 
@@ -142,7 +147,7 @@ def _read(path: str) -> bytes:
     return data
 
 
-def _say_done(plan: Plan, outcome: ApplyOutcome, fallback_folder: str | None) -> None:
+def _say_done(plan: Plan, outcome: ApplyOutcome, call: Call) -> None:
     """Say what was done, and how one action is undone."""
     from logstore.repair import RepairStatus
     from reconciler.plan import STAGING_ACTIONS
@@ -157,13 +162,13 @@ def _say_done(plan: Plan, outcome: ApplyOutcome, fallback_folder: str | None) ->
     staged = [each.action for each in by_status[RepairStatus.DONE] if each.action.kind in STAGING_ACTIONS]
     if staged:
         say(f"{size(sum(action.frees for action in staged))} are staged, which frees no space yet")
-        say_step(_undo(staged, plan, fallback_folder), "undo")
+        say_step(_undo(staged, plan, call), "undo")
 
 
-def _undo(staged: Sequence[Action], plan: Plan, fallback_folder: str | None) -> Step:
+def _undo(staged: Sequence[Action], plan: Plan, call: Call) -> Step:
     """Say how the first staged replica comes back: a stray goes on being one, without a due time."""
     from layout.ids import TopicId
-    from reconciler.next_steps import Call, Step, undo_of_staging, undo_of_stray
+    from reconciler.next_steps import Step, undo_of_staging, undo_of_stray
     from reconciler.plan import ActionKind
 
     first = staged[0]
@@ -172,14 +177,14 @@ def _undo(staged: Sequence[Action], plan: Plan, fallback_folder: str | None) -> 
         command = undo_of_stray(first.log_dir, first.name)
         return Step(f"to leave {first.name} the stray that it was{others}", command)
     (home,) = (each for each in plan.log_dirs if each.path == first.log_dir)
-    call = Call(tuple(each.path for each in plan.log_dirs if each.broker == home.broker), fallback=fallback_folder)
+    call = replace(call, log_dirs=tuple(each.path for each in plan.log_dirs if each.broker == home.broker))
     command = undo_of_staging(call, first.topic, first.partition, first.topic_id or str(TopicId.ZERO))
     return Step(f"to bring {first.replica} back{others}", command)
 
 
-def _applied(plan: Plan, plan_file: str, outcome: ApplyOutcome, fallback_folder: str | None) -> AppliedPlan:
+def _applied(plan: Plan, plan_file: str, outcome: ApplyOutcome, call: Call) -> AppliedPlan:
     from logstore.repair import RepairStatus
-    from reconciler.next_steps import AppliedPlan, Call
+    from reconciler.next_steps import AppliedPlan
     from reconciler.plan import STAGING_ACTIONS
 
     staged = [
@@ -189,7 +194,7 @@ def _applied(plan: Plan, plan_file: str, outcome: ApplyOutcome, fallback_folder:
     ]
     failed = [each for each in outcome.results if each.status is RepairStatus.FAILED]
     sources = tuple(str(source["location"]) for source in plan.metadata if source.get("location"))
-    call = Call(tuple(log_dir.path for log_dir in plan.log_dirs), sources, fallback_folder)
+    call = replace(call, log_dirs=tuple(log_dir.path for log_dir in plan.log_dirs), metadata=sources)
     full = [each.action.kind in STAGING_ACTIONS for each in failed if os.strerror(errno.ENOSPC) in each.detail]
     due = moment(time.time_ns() // 1_000_000 + plan.delay_ms) if staged else None
     brokers = tuple(

@@ -25,6 +25,8 @@ from reconciler.cli.frame import (
     metadata_option,
     output_options,
     parse_duration_option,
+    passed_on_fallback_option,
+    passed_on_options,
     refuse_inside,
     say,
     scan_options,
@@ -83,6 +85,8 @@ _FORMATS = (Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV, Format.PARQUET
 @click.option("--memory", metavar="SIZE", help="What the join may use, for example 4GB; more goes to disk.")
 @click.option("--spark", is_flag=True, help="Join with Spark instead of on this machine alone.")
 @click.option("--master", metavar="URL", help="With --spark: the cluster to run on. [default: this machine]")
+@passed_on_fallback_option
+@passed_on_options
 def command(
     *,
     paths: tuple[str, ...],
@@ -101,6 +105,8 @@ def command(
     memory: str | None,
     spark: bool,
     master: str | None,
+    fallback_folder: str | None,
+    **broker: str | None,
 ) -> Exit:
     """Compare log dirs with the cluster's metadata, and give each replica a verdict.
 
@@ -126,7 +132,7 @@ def command(
     topics = None if previous is None else _topics_of(previous, report)
     now_ms = time.time_ns() // 1_000_000
     states = choose_metadata(specs, inputs, now_ms)
-    call = Call(metadata=() if NO_METADATA in specs else specs)
+    call = Call((), () if NO_METADATA in specs else specs, fallback_folder, **broker)
     with _folder(report, inputs) as folder:
         job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics, gap_ms)
         result = run_spark(job, master=master) if spark else run_embedded(job, jobs=jobs, memory_limit=memory)

@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.frame import Exit, Format, destination, metadata_option, output_options
+from reconciler.cli.frame import (
+    Exit,
+    Format,
+    destination,
+    metadata_option,
+    output_options,
+    passed_on_fallback_option,
+    passed_on_options,
+)
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.cli.pages import Explanation
+    from reconciler.next_steps import Call
 
 SCHEMA_VERSION = 1
 """Version of the JSON; raised whenever a field changes its meaning or goes."""
@@ -35,15 +44,27 @@ Examples:
 )  # fmt: skip
 @metadata_option
 @output_options(Format.TABLE, Format.JSON)
-def command(*, path: str, log_dirs: tuple[str, ...], specs: tuple[str, ...], form: str, output: str | None) -> Exit:
+@passed_on_fallback_option
+@passed_on_options
+def command(
+    *,
+    path: str,
+    log_dirs: tuple[str, ...],
+    specs: tuple[str, ...],
+    form: str,
+    output: str | None,
+    fallback_folder: str | None,
+    **broker: str | None,
+) -> Exit:
     """Explain one path: a partition dir of any kind, any other directory or file in a log dir, or a log dir.
 
     Tells what it is and by which rule, what state it is in, what the brokers that the log dir can belong to do with it
     at start, what the metadata says of it, and the next safe command. A copy of a replica in another log dir is seen
     where that log dir is named with --log-dir.
     """
-    now_ms = time.time_ns() // 1_000_000
-    explained = _explain(path, log_dirs, specs, now_ms)
+    from reconciler.next_steps import Call
+
+    explained = _explain(path, Call(log_dirs, specs, fallback_folder, **broker), time.time_ns() // 1_000_000)
     if Format(form) is Format.JSON:
         _write_json(explained, output)
     else:
@@ -51,7 +72,7 @@ def command(*, path: str, log_dirs: tuple[str, ...], specs: tuple[str, ...], for
     return Exit.FINDINGS if _asks_to_act(explained) else Exit.CLEAN
 
 
-def _explain(path: str, log_dirs: tuple[str, ...], specs: tuple[str, ...], now_ms: int) -> Explanation:
+def _explain(path: str, call: Call, now_ms: int) -> Explanation:
     from dataclasses import replace
 
     from reconciler.cli.frame import choose_metadata, log_dir_of_path, log_dirs_in, sort_inputs
@@ -62,7 +83,6 @@ def _explain(path: str, log_dirs: tuple[str, ...], specs: tuple[str, ...], now_m
         judge_name,
         scan_rows,
     )
-    from reconciler.next_steps import Call
 
     try:
         os.lstat(path)
@@ -71,9 +91,9 @@ def _explain(path: str, log_dirs: tuple[str, ...], specs: tuple[str, ...], now_m
     home = log_dir_of_path(path)
     rows = [] if home is None else scan_rows(home.log_dir)
     row = next((each for each in rows if home is not None and each["name"] == home.name), None)
-    given = tuple(dict.fromkeys(map(os.path.abspath, log_dirs_in(log_dirs) if log_dirs else ())))
+    given = tuple(dict.fromkeys(map(os.path.abspath, log_dirs_in(call.log_dirs) if call.log_dirs else ())))
     others = tuple(each for each in given if home and os.path.realpath(each) != os.path.realpath(home.log_dir))
-    states = [] if home is None else choose_metadata(specs, sort_inputs([home.log_dir, *others]), now_ms)
+    states = [] if home is None else choose_metadata(call.metadata, sort_inputs([home.log_dir, *others]), now_ms)
     if home is not None and home.name == ".":
         explained = explain_log_dir(home, rows)
     elif os.path.isdir(path) and not os.path.islink(path):
@@ -82,8 +102,8 @@ def _explain(path: str, log_dirs: tuple[str, ...], specs: tuple[str, ...], now_m
         explained = explain_file(path, home)
     if home is None:
         return explained
-    sources = specs or tuple(state.identity.location for state in states)
-    call = Call((home.log_dir, *others), sources)
+    sources = call.metadata or tuple(state.identity.location for state in states)
+    call = replace(call, log_dirs=(home.log_dir, *others), metadata=sources)
     return replace(explained, verdicts=judge_name(home, rows, states, call, now_ms))
 
 

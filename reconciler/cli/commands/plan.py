@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -20,12 +20,14 @@ from reconciler.cli.frame import (
     check_output,
     destination,
     fallback_records,
+    fallback_records_option,
     is_standard,
     metadata_option,
     output_options,
     parse_duration_option,
     parse_share,
     parse_size,
+    passed_on_options,
     say,
     say_step,
     user_name,
@@ -39,7 +41,7 @@ from reconciler.verdicts import Verdict
 
 if TYPE_CHECKING:
     from logstore.log_dir import LogDirView
-    from logstore.staging import Placement
+    from logstore.staging import FallbackRecords, Placement
     from reconciler.cli.frame import Inputs
     from reconciler.plan import GatesShutError, Plan, PlanChoice, PlanView, StagingFacts
 
@@ -116,9 +118,9 @@ clocks of two machines may differ by so much. Metadata that is read again later 
     "--allow", "allowed", metavar="GATE", multiple=True, type=click.Choice([gate.value for gate in ALLOWABLE]),
     help=f"Open a gate: {', '.join(ALLOWABLE)}.",
 )  # fmt: skip
-@click.pass_context
+@fallback_records_option
+@passed_on_options
 def command(
-    context: click.Context,
     *,
     paths: tuple[str, ...],
     specs: tuple[str, ...],
@@ -139,6 +141,8 @@ def command(
     max_count: int,
     internal: tuple[str, ...],
     allowed: tuple[str, ...],
+    fallback_folder: str | None,
+    **broker: str | None,
 ) -> Exit:
     """Compare log dirs with the cluster's metadata, and plan what to do about it. Nothing is changed.
 
@@ -176,11 +180,13 @@ def command(
         raise UsageError(f"{inputs.inventories[0]} is an inventory: a plan needs the log dirs themselves")
     check_output(Format.JSON, output, inputs.log_dirs)
     try:
-        plan = _planned(inputs, specs, choice, staging)
+        plan = _planned(inputs, specs, choice, staging, fallback_records(fallback_folder))
     except GatesShutError as error:
-        return _show_refused(error, context, Format(form), output)
+        return _show_refused(error, click.get_current_context(), Format(form), output)
     _show(plan, Format(form), output)
-    _say_next(plan, choice, context, output)
+    _say_sum(plan, choice)
+    if plan.actions:
+        say_step(_following(click.get_current_context(), output, Call((), (), fallback_folder, **broker)))
     return Exit.FINDINGS if plan.actions else Exit.CLEAN
 
 
@@ -229,18 +235,26 @@ def _number(value: str) -> tuple[int, str]:
     return int(digits) if digits.isdecimal() else 0, value
 
 
-def _planned(inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str | None) -> Plan:
+def _planned(
+    inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str | None, fallback: FallbackRecords
+) -> Plan:
     from reconciler.plan import PlanOrigin, make_plan, read_history
 
     now_ms = time.time_ns() // 1_000_000
-    view = _view(inputs, specs, choice, staging, now_ms)
+    view = _view(inputs, specs, choice, now_ms, lambda log_dirs: _staging_facts(log_dirs, staging, fallback))
     history = read_history(view.log_dirs)
     for sentence in history.unreadable:
         say(sentence)
     return make_plan(view, choice, PlanOrigin(now_ms, os.uname().nodename, user_name()), history.memory())
 
 
-def _view(inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str | None, now_ms: int) -> PlanView:
+def _view(
+    inputs: Inputs,
+    specs: Sequence[str],
+    choice: PlanChoice,
+    now_ms: int,
+    staging_facts: Callable[[Sequence[str]], StagingFacts],
+) -> PlanView:
     from logstore.scan import scan_all
     from reconciler.cli.frame import choose_metadata, say_problems, with_progress
     from reconciler.plan import PlanView
@@ -249,12 +263,11 @@ def _view(inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str
     say_problems(states)
     seen = list(with_progress(scan_all(inputs.log_dirs), len(inputs.log_dirs), "scanning log dirs"))
     any_cluster = Gate.CLUSTER in choice.policy.allowed
-    return PlanView.of(
-        seen, _staging_facts([each.log_dir for each in seen], staging), states, now_ms, any_cluster=any_cluster
-    )
+    facts = staging_facts([each.log_dir for each in seen])
+    return PlanView.of(seen, facts, states, now_ms, any_cluster=any_cluster)
 
 
-def _staging_facts(log_dirs: Sequence[str], asked: str | None) -> StagingFacts:
+def _staging_facts(log_dirs: Sequence[str], asked: str | None, fallback: FallbackRecords) -> StagingFacts:
     """Find where the replicas of the log dirs would be staged, and which strays have a record already.
 
     Raises:
@@ -273,7 +286,7 @@ def _staging_facts(log_dirs: Sequence[str], asked: str | None) -> StagingFacts:
                 staging[path] = staging_path(log_dir, _placement(log_dir, asked))
                 recorded |= {
                     (path, staged.name)
-                    for staged in find_staged(log_dir, fallback_records(None))
+                    for staged in find_staged(log_dir, fallback)
                     if staged.placement is Placement.IN_PLACE and staged.record is not None
                 }
         except (LogStoreError, OSError):
@@ -306,7 +319,13 @@ def _show(plan: Plan, form: Format, output: str | None) -> None:
         show_plan(plan)
 
 
-def _say_next(plan: Plan, choice: PlanChoice, context: click.Context, output: str | None) -> None:
+def _following(context: click.Context, output: str | None, call: Call) -> Step:
+    if is_standard(output):
+        return Step("keep this plan, to apply it", command_that_opens(context, [("--output", PLAN_FILE)]))
+    return Step("look through the plan, and apply it", call.apply(str(output)))
+
+
+def _say_sum(plan: Plan, choice: PlanChoice) -> None:
     if not plan.actions:
         say("there is nothing to do")
         return
@@ -323,10 +342,6 @@ def _say_next(plan: Plan, choice: PlanChoice, context: click.Context, output: st
         )
     _say_if_too_new(plan)
     say(f"{count(len(plan.actions), 'action')} planned, and nothing was changed")
-    if is_standard(output):
-        say_step(Step("keep this plan, to apply it", command_that_opens(context, [("--output", PLAN_FILE)])))
-    else:
-        say_step(Step("look through the plan, and apply it", Call().apply(str(output))))
 
 
 def _say_if_too_new(plan: Plan) -> None:

@@ -23,6 +23,7 @@ from reconciler.cli.frame import (
     destination,
     metadata_option,
     output_options,
+    passed_on_fallback_option,
     say,
     say_assumed_release,
     write_rows,
@@ -69,6 +70,7 @@ Effects, the gravest first:
 @click.option(
     "--limit", type=click.IntRange(0), metavar="N", help="Findings shown in a table. [default: 50 on a terminal]"
 )
+@passed_on_fallback_option
 def command(
     *,
     paths: tuple[str, ...],
@@ -80,6 +82,7 @@ def command(
     output: str | None,
     notes: bool,
     limit: int | None,
+    fallback_folder: str | None,
 ) -> Exit:
     """Tell before a broker is started whether it would start here, and what it would do to what lies here.
 
@@ -110,7 +113,7 @@ def command(
     asked = broker_in_question(kafka, mode, seen, states.values())
     answer = preflight(seen, asked, states, now_ms)
     sources = () if NO_METADATA in specs else specs or tuple(state.identity.location for state in states.values())
-    rows = _rows(answer, Call(paths, sources, None, kafka, mode, metadata_log_dir), notes=notes)
+    rows = _rows(answer, Call(paths, sources, fallback_folder, kafka, mode, metadata_log_dir), notes=notes)
     match Format(form):
         case Format.TABLE:
             _show(rows, output, limit)

@@ -18,6 +18,7 @@ from reconciler.cli.frame import (
     fallback_records_option,
     on_signals,
     parse_rate,
+    passed_on_options,
     say,
     say_in_use,
     say_step,
@@ -28,8 +29,9 @@ from reconciler.errors import UsageError
 from reconciler.text import count, listed, moment, size
 
 if TYPE_CHECKING:
+    from logstore import Clock
     from logstore.log_dir import LogDir, StagingBeside
-    from logstore.purge import LogDirPurge, PurgeRules
+    from logstore.purge import LogDirPurge, PurgeRules, Throttle
     from logstore.staging import FallbackRecords, Staged
     from reconciler.cli.frame import SecondLook
     from reconciler.next_steps import Call, Step
@@ -79,6 +81,7 @@ unwanted; 'logstore restore' brings one back.
 @click.option("--keep-held", is_flag=True, help="Leave directories of which a process holds a file open.")
 @click.option("-q", "--quiet", is_flag=True, help="No line for each directory; the sums alone.")
 @fallback_records_option
+@passed_on_options
 def command(
     *,
     paths: tuple[str, ...],
@@ -92,6 +95,7 @@ def command(
     keep_held: bool,
     quiet: bool,
     fallback_folder: str | None,
+    **broker: str | None,
 ) -> Exit:
     """Delete what is staged in log dirs, and whose time has come. What is deleted cannot be brought back.
 
@@ -107,25 +111,23 @@ def command(
     interrupted.
     """
     from logstore import SystemClock
-    from logstore.purge import PurgeRules, Throttle
+    from logstore.purge import PurgeRules
     from reconciler.cli.frame import ask_again, log_dirs_in
     from reconciler.next_steps import Call
 
     if before_due and not locations:
         raise UsageError("--before-due takes what may still be wanted: name each one with --location")
     clock = SystemClock()
-    bytes_per_s = None if rate is None else parse_rate(rate)
-    throttled = bytes_per_s is not None or unlinks is not None
     rules = PurgeRules(
         clock.now_ms(),
-        throttle=Throttle(clock, bytes_per_s=bytes_per_s, unlinks_per_s=unlinks) if throttled else None,
+        throttle=_throttle(clock, rate, unlinks),
         only=_one_of(locations) if locations else None,
         before_due=before_due,
         keep_held=keep_held,
     )
     fallback = fallback_records(fallback_folder)
-    log_dirs = log_dirs_in(paths)
-    look = ask_again(specs, paths, fallback, fallback_folder) if specs else None
+    log_dirs, call = log_dirs_in(paths), Call(paths, specs, fallback_folder, **broker)
+    look = ask_again(call, fallback) if specs else None
     rules.veto = look.veto if look else None
     with ExitStack() as stack:
         opened = OpenedLogDirs(stack)
@@ -139,24 +141,33 @@ def command(
         _print_report(report, quiet=quiet, dry_run=dry_run)
     say_unseen(reports)
     wanted = [] if look is None else _wanted_steps(reports, look)
-    _say_ways_on(wanted, [] if quiet else reports, Call(paths, specs, fallback_folder))
+    _say_ways_on(wanted, [] if quiet else reports, call)
     waiting = bool(wanted) or any(report.waiting for report in reports)
     if any(report.cancelled for report in reports):
         return Exit.INTERRUPTED
-    if locations and not dry_run and not waiting and not any(report.purged or report.failures for report in reports):
-        _say_nothing(locations, paths, fallback_folder)
+    done = any(report.purged or report.failures for report in reports)
+    if locations and not (dry_run or waiting or done):
+        _say_nothing(locations, call)
         waiting = True
     failed = any(not report.is_whole for report in reports)
     code = Exit.PARTLY_FAILED if failed else opened.code(len(reports))
     return Exit.FINDINGS if waiting and code is Exit.CLEAN else code
 
 
-def _say_nothing(locations: tuple[str, ...], paths: tuple[str, ...], fallback_folder: str | None) -> None:
-    from reconciler.next_steps import Call, Step
+def _throttle(clock: Clock, rate: str | None, unlinks: int | None) -> Throttle | None:
+    from logstore.purge import Throttle
+
+    if rate is None and unlinks is None:
+        return None
+    return Throttle(clock, bytes_per_s=None if rate is None else parse_rate(rate), unlinks_per_s=unlinks)
+
+
+def _say_nothing(locations: tuple[str, ...], call: Call) -> None:
+    from reconciler.next_steps import Step
 
     say(f"nothing was purged: {listed(locations)} is not staged here with a record, or is not due")
     why = "see what is staged, and from when on a purge may take it; --before-due takes it now"
-    say_step(Step(why, Call(paths, fallback=fallback_folder).staged()))
+    say_step(Step(why, call.staged()))
 
 
 def _wanted_steps(reports: Sequence[LogDirPurge], look: SecondLook) -> list[Step]:

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -25,6 +26,8 @@ from reconciler.cli.frame import (
     may_be_unread,
     metadata_option,
     output_options,
+    passed_on_fallback_option,
+    passed_on_options,
     say,
     say_step,
 )
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from layout.ours import RepairPlan
     from logstore.repair import UndoOutcome
     from reconciler.cli.frame import Inputs
+    from reconciler.next_steps import Call
     from reconciler.plan import RepairChoice
 
 PLAN_LIMIT = 1 << 30
@@ -80,6 +84,8 @@ sets every replica without the file aside as stray, data and all.
 )  # fmt: skip
 @click.option("--apply", "plan_file", metavar="PLAN", help="Carry out a plan that was reviewed.")
 @click.option("--undo", "backups", metavar="BACKUP...", multiple=True, help="Take back what a repair changed.")
+@passed_on_fallback_option
+@passed_on_options
 def command(
     *,
     paths: tuple[str, ...],
@@ -91,6 +97,8 @@ def command(
     kept: tuple[str, ...],
     plan_file: str | None,
     backups: tuple[str, ...],
+    fallback_folder: str | None,
+    **broker: str | None,
 ) -> Exit:
     """Repair damaged metadata and checkpoints of log dirs, from a plan that was reviewed.
 
@@ -110,33 +118,33 @@ def command(
         raise UsageError(
             "--metadata, --only, --adopt-topic-id and --keep are for making a plan: a plan is applied as it is"
         )
+    from reconciler.next_steps import Call
+
     now_ms = time.time_ns() // 1_000_000
+    call = Call(paths, specs, fallback_folder, **broker)
     if paths:
         from reconciler.plan import RepairChoice
 
         choice = RepairChoice(
             frozenset(map(RepairKind, only)), frozenset(adopted), frozenset(map(os.path.abspath, kept))
         )
-        return _make(paths, specs, choice, Format(form), output, now_ms=now_ms)
+        return _make(call, choice, Format(form), output, now_ms=now_ms)
     if plan_file is not None:
-        return carry_out_repair(plan_file, Format(form), output)
+        return carry_out_repair(plan_file, Format(form), output, call)
     return _undo(backups, Format(form), output)
 
 
-def _make(
-    paths: Sequence[str], specs: Sequence[str], choice: RepairChoice, form: Format, output: str | None, *, now_ms: int
-) -> Exit:
+def _make(call: Call, choice: RepairChoice, form: Format, output: str | None, *, now_ms: int) -> Exit:
     from layout.ours import encode_repair_plan
     from reconciler.cli.frame import sort_inputs
     from reconciler.cli.pages import show_repair_plan
-    from reconciler.next_steps import Call, Step, step_of_undecided
+    from reconciler.next_steps import Step, step_of_undecided
 
-    inputs = sort_inputs(paths)
+    inputs = sort_inputs(call.log_dirs)
     if inputs.inventories:
         raise UsageError(f"{inputs.inventories[0]} is an inventory: a repair needs the log dirs themselves")
     check_output(Format.JSON, output, inputs.log_dirs)
-    call = Call(tuple(paths), tuple(specs))
-    plan, undecided = _planned(inputs, specs, choice, now_ms)
+    plan, undecided = _planned(inputs, call.metadata, choice, now_ms)
     if form is Format.JSON or output is not None:
         with destination(output) as out:
             out.write(encode_repair_plan(plan))
@@ -181,8 +189,14 @@ def _planned(
     return plan, [each.paths for each in undecided_duplicates(view, files, states, now_ms, choice.kept)]
 
 
-def carry_out_repair(plan_file: str, form: Format, output: str | None) -> Exit:
+def carry_out_repair(plan_file: str, form: Format, output: str | None, call: Call) -> Exit:
     """Carry out a plan of repairs, and say how it is taken back and what comes next.
+
+    Args:
+        plan_file: the plan.
+        form: format of the outcome.
+        output: file for the outcome.
+        call: how the command was called; the plan says for which log dirs and with which metadata it was made.
 
     Raises:
         UsageError: there is no such file.
@@ -191,7 +205,7 @@ def carry_out_repair(plan_file: str, form: Format, output: str | None) -> Exit:
     from logstore import STALE_DELAY, Settings
     from logstore.repair import apply_repair
     from reconciler.cli.pages import write_repair_outcome
-    from reconciler.next_steps import Call, Step, steps_after_repair
+    from reconciler.next_steps import Step, steps_after_repair
     from reconciler.plan import PlanChoice
 
     plan, now_ms = _read_plan(plan_file), time.time_ns() // 1_000_000
@@ -202,7 +216,7 @@ def carry_out_repair(plan_file: str, form: Format, output: str | None) -> Exit:
     with may_be_unread():
         write_repair_outcome(outcome, form, output)
     sources = tuple(str(source["location"]) for source in plan.metadata if source.get("location"))
-    call = Call(tuple(each.path for each in plan.log_dirs), sources)
+    call = replace(call, log_dirs=tuple(each.path for each in plan.log_dirs), metadata=sources)
     if outcome.backups:
         say_step(Step("to put the files back as they were", call.undo_repair(outcome.backups)), "undo")
     for step in steps_after_repair(call, complete=outcome.is_complete):

@@ -20,6 +20,7 @@ from reconciler.cli.frame import (
     describe_staged,
     fallback_records,
     fallback_records_option,
+    passed_on_options,
     say,
     say_in_use,
     say_step,
@@ -129,6 +130,7 @@ class PlannedRestore:
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print exactly what would be done, and do nothing; needs no lock.")
 @fallback_records_option
+@passed_on_options
 def command(
     *,
     paths: tuple[str, ...],
@@ -143,6 +145,7 @@ def command(
     without_twin: bool,
     dry_run: bool,
     fallback_folder: str | None,
+    **broker: str | None,
 ) -> Exit:
     """Bring staged replicas back to where they were, with their names and checkpoint entries.
 
@@ -161,7 +164,7 @@ def command(
     wanted = RestoreChoice(topic, partition, _topic_id(topic_id), locations, everything, known, as_stray, without_twin)
     if wanted.names_nothing:
         raise UsageError("say what is to come back: --topic, --partition, --topic-id, --location, or --all")
-    call = Call(paths, specs, fallback_folder)
+    call = Call(paths, specs, fallback_folder, **broker)
     fallback = fallback_records(fallback_folder)
     log_dirs = log_dirs_in(paths)
     with ExitStack() as stack:

@@ -18,6 +18,7 @@ from reconciler.cli.frame import (
     fallback_records,
     fallback_records_option,
     output_options,
+    passed_on_options,
     say,
     say_step,
 )
@@ -77,7 +78,10 @@ class StagedRow:
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @output_options(Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV)
 @fallback_records_option
-def command(*, paths: tuple[str, ...], form: str, output: str | None, fallback_folder: str | None) -> Exit:
+@passed_on_options
+def command(
+    *, paths: tuple[str, ...], form: str, output: str | None, fallback_folder: str | None, **broker: str | None
+) -> Exit:
     """List what is staged in log dirs, and the '-stray' directories that a broker left.
 
     Each one says when a purge may take it, and where it would go back to. Of strays, which have no such time, the plan
@@ -102,7 +106,7 @@ def command(*, paths: tuple[str, ...], form: str, output: str | None, fallback_f
         say(problem)
     strays = sum(row.state == "stray" for row in rows)
     if strays:
-        say_step(step_of_strays(strays, Call(paths, fallback=fallback_folder)))
+        say_step(step_of_strays(strays, Call(paths, (), fallback_folder, **broker)))
     return Exit.PARTLY_FAILED if unreadable else Exit.CLEAN
 
 

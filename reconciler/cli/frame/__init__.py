@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         parse_rate,
         parse_share,
         parse_size,
+        passed_on_fallback_option,
         scan_options,
         user_name,
     )
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
         broker_in_question,
         broker_options,
         check_question,
+        passed_on_options,
         say_assumed_release,
     )
     from reconciler.cli.frame.second_look import SecondLook, ask_again
@@ -138,6 +140,7 @@ else:
                 "parse_rate",
                 "parse_share",
                 "parse_size",
+                "passed_on_fallback_option",
                 "scan_options",
                 "user_name",
             ),
@@ -160,6 +163,7 @@ else:
                 "broker_options",
                 "check_question",
                 "DEFAULT_RELEASE",
+                "passed_on_options",
                 "say_assumed_release",
             ),
             "second_look": ("SecondLook", "ask_again"),
@@ -219,6 +223,8 @@ __all__ = [
     "parse_rate",
     "parse_share",
     "parse_size",
+    "passed_on_fallback_option",
+    "passed_on_options",
     "refuse_inside",
     "refuse_part_of_log_dir",
     "refuse_unrecovered",

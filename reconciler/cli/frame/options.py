@@ -91,6 +91,17 @@ def fallback_records_option(function: Function) -> Function:
     )(function)
 
 
+def passed_on_fallback_option(function: Function) -> Function:
+    """Add the same option to a command that looks into no such folder, and prints commands that do."""
+    return click.option(
+        "--spare-records",
+        "fallback_folder",
+        metavar="DIR",
+        envvar=FALLBACK_VARIABLE,
+        help="Passed on to the commands that are printed, as 'logstore apply' takes it.",
+    )(function)
+
+
 def fallback_records(folder: str | None) -> FallbackRecords:
     """Find the folder of fallback records.
 

@@ -49,6 +49,26 @@ def broker_options(function: Function) -> Function:
     return function
 
 
+def passed_on_options(function: Function) -> Function:
+    """Add the same options to a command that asks nothing about a start, and prints commands that do.
+
+    The command takes them as ``**broker``, and gives them to its ``Call``.
+    """
+    why = "Passed on to the commands that are printed, as 'logstore doctor' takes it."
+    for option in (
+        click.option("--metadata-log-dir", metavar="DIR", help=why),
+        click.option("--mode", type=click.Choice(_MODES), help=why),
+        click.option("--kafka", "release", metavar="RELEASE", callback=_checked_release, help=why),
+    ):
+        function = option(function)
+    return function
+
+
+def _checked_release(_: click.Context, __: click.Parameter, release: str | None) -> str | None:
+    check_question(release, None)
+    return release
+
+
 def check_question(kafka: str | None, mode: str | None) -> None:
     """Refuse a release or a mode that does not exist before anything is read.
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from reconciler.cli.frame.inputs import choose_metadata, sort_inputs
@@ -39,16 +38,12 @@ class SecondLook:
         return self.reasons.get((staged.log_dir, staged.location, staged_ms), _TOO_LATE)
 
 
-def ask_again(
-    specs: Sequence[str], paths: tuple[str, ...], fallback: FallbackRecords, fallback_folder: str | None
-) -> SecondLook:
+def ask_again(call: Call, fallback: FallbackRecords) -> SecondLook:
     """Ask the metadata about everything that is staged in log dirs.
 
     Args:
-        specs: the sources, as ``--metadata`` has them.
-        paths: log dirs, or folders of them.
+        call: how the command was called; its log dirs may be folders of them.
         fallback: the fallback records.
-        fallback_folder: as it was given, for the commands that are printed.
 
     Raises:
         UsageError, MetadataError: a source does not exist, or cannot be read.
@@ -59,8 +54,8 @@ def ask_again(
     from reconciler.text import json_objects
     from reconciler.verdicts import broker_of, reasons_for_distrust, wanted_again
 
-    inputs = sort_inputs(paths)
-    given = choose_metadata(specs, inputs, _now_ms())
+    inputs = sort_inputs(call.log_dirs)
+    given = choose_metadata(call.metadata, inputs, _now_ms())
     seen = list(scan_all(inputs.log_dirs, sizes=False))
     rows = [row | {"log_dir": each.log_dir} for each in seen for row in json_objects(each.rows)]
     of_log_dir = {row["log_dir"]: broker_of(row) for row in rows if row["kind"] == "log_dir" and _is_known(row)}
@@ -77,8 +72,8 @@ def ask_again(
         if each.log_dir in of_log_dir:
             broker = of_log_dir[each.log_dir]
             disks = tuple(path for path, other in of_log_dir.items() if other == broker)
-            call = Call(disks, tuple(specs), fallback_folder)
-            _ask_about(each, states[broker.cluster], wanted, look, fallback=fallback, call=call)
+            own = replace(call, log_dirs=disks)
+            _ask_about(each, states[broker.cluster], wanted, look, fallback=fallback, call=own)
     return look
 
 

@@ -110,7 +110,7 @@ def test_no_step_comes_twice_and_each_says_why(situation: Situation) -> None:
 
 
 @given(situations)
-def test_no_step_drops_a_log_dir_the_metadata_or_the_folder_of_fallback_records(
+def test_no_step_drops_a_log_dir_the_metadata_what_the_broker_is_or_the_folder_of_fallback_records(
     parse: Parse, situation: Situation
 ) -> None:
     call = situation.call
@@ -125,8 +125,11 @@ def test_no_step_drops_a_log_dir_the_metadata_or_the_folder_of_fallback_records(
             assert values["specs"] == tuple(source for source in call.metadata if not source.startswith("/"))
         elif values.get("paths") and "specs" in values and call.metadata:
             assert values["specs"] in (call.metadata, ("SOURCE",))
-        if "fallback_folder" in values and call.fallback is not None:
-            assert values["fallback_folder"] == call.fallback
+        if step.command.verb not in ("scan", "convert"):
+            assert call.fallback in (None, values["fallback_folder"])
+            assert values.get("kafka", values.get("release")) in (call.release, "RELEASE")
+            assert values["mode"] == call.mode
+            assert call.metadata_log_dir is None or values["metadata_log_dir"] is not None
 
 
 def test_a_command_is_quoted_so_that_a_shell_gives_its_words_back() -> None:
@@ -182,9 +185,9 @@ def words(situation: Situation) -> list[str]:
 def test_a_stale_replica_is_planned_applied_and_only_then_the_broker_starts() -> None:
     situation = Situation(CALL, {Verdict.STALE_ID: FoundVerdict(3, D1, "orders-0", "orders", 0)})
     assert commands(situation) == [
-        f"logstore plan {D1} {D2} --metadata '{SRC}' -o plan.json",
+        f"logstore plan {D1} {D2} --metadata '{SRC}' --spare-records /spare -o plan.json",
         "logstore apply plan.json --spare-records /spare",
-        f"logstore preflight {D1} {D2} --metadata '{SRC}'",
+        f"logstore preflight {D1} {D2} --metadata '{SRC}' --spare-records /spare",
         "start the broker; it makes what is missing anew, and fetches it from the leaders",
         f"logstore purge {D1} {D2} --spare-records /spare",
     ]
@@ -274,7 +277,7 @@ def test_a_full_disk_is_given_a_folder_for_records_that_the_commands_after_it_na
     assert looked == f"logstore doctor {D1} --metadata '{SRC}' --spare-records /var/lib/logstore/spare-records"
     assert next_steps(situation)[-1].why.startswith("what is staged frees no room")
     without = replace(situation, trust=MetadataTrust.OLD)
-    assert [command for command in commands(without) if "--spare-records" in command] == [applied, looked]
+    assert [command for command in commands(without) if "--spare-records" in command] == [planned, applied, looked]
 
 
 def test_room_is_made_on_a_full_disk_before_anything_is_written_and_before_the_start() -> None:
@@ -420,7 +423,7 @@ def test_a_repair_and_an_adoption_of_one_round_are_both_applied() -> None:
     situation = Situation(CALL, found, repairable=1, uncertain=(doubtful("orders-0", adopt=True),))
     steps = [step.command.argv for step in next_steps(situation) if step.command is not None]
     written = [argv[-1] for argv in steps if argv[1] == "repair" and "-o" in argv]
-    applied = [argv[-1] for argv in steps if argv[1:3] == ("repair", "--apply")]
+    applied = [argv[3] for argv in steps if argv[1:3] == ("repair", "--apply")]
     assert written == applied == ["repair.json", "adoption.json"]
 
 

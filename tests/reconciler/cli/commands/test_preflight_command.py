@@ -115,7 +115,8 @@ def test_json_has_the_answer_and_every_finding(cluster, run: Run) -> None:
     (stray,) = [each for each in document["findings"] if each["effect"] == "renamed_to_stray"]
     assert set(stray) == set(FINDING_SCHEMA.names)
     assert (stray["topic"], stray["partition"], stray["rule"]) == ("orders", 1, "unwanted")
-    assert stray["next"] == f"logstore plan {cluster.log_dir(2)} --metadata {cluster.metadata} -o plan.json"
+    asked = f"{cluster.log_dir(2)} --metadata {cluster.metadata} --kafka 4.0"
+    assert stray["next"] == f"logstore plan {asked} -o plan.json"
     (log_dir,) = document["log_dirs"]
     assert log_dir["would_be_online"] and log_dir["is_metadata_log_dir"] and log_dir["lock_held_by"] is None
     assert document["metadata_sources"][0]["offset"] == 42

@@ -39,6 +39,7 @@ from reconciler.cli.commands.purge import freed_text, say_unseen, until_interrup
 from reconciler.cli.frame import SecondLook, ask_again, parse_rate
 from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.errors import UsageError
+from reconciler.next_steps import Call
 from reconciler.sources.parquet import save_state
 from tests.logstore.engine import ledger_events, picture
 from tests.patience import PATIENCE_S
@@ -117,7 +118,9 @@ def test_a_purge_that_asks_metadata_names_them_in_the_plan_for_strays(cluster, r
     (Path(log_dir) / f"orders-7.{'0' * 32}-stray").mkdir()
     spare.mkdir()
     result = run("purge", log_dir, "--metadata", cluster.metadata, "--spare-records", spare, "--dry-run")
-    assert f"    logstore plan {log_dir} --metadata {cluster.metadata} --strays -o plan.json\n" in result.stderr
+    passed_on = f"--spare-records '{spare}'"
+    planned = f"    logstore plan {log_dir} --metadata {cluster.metadata} --strays {passed_on} -o plan.json\n"
+    assert planned in result.stderr
 
 
 @contextmanager
@@ -384,7 +387,7 @@ def test_what_was_staged_after_the_metadata_speaks_stays(run: Run, log_dir: str,
 def test_what_nobody_was_asked_about_stays_and_half_of_a_replica_does_not(
     run: Run, log_dir: str, tmp_path: Path
 ) -> None:
-    look = ask_again((str(saved(tmp_path / "again", [1, 2])),), (log_dir,), FallbackRecords(None), None)
+    look = ask_again(Call((log_dir,), (str(saved(tmp_path / "again", [1, 2])),)), FallbackRecords(None))
     assert isinstance(look, SecondLook)
     with LogDir.open(log_dir) as opened:
         due, later = list_staged(opened)
@@ -397,5 +400,5 @@ def test_what_nobody_was_asked_about_stays_and_half_of_a_replica_does_not(
         with root:
             note_event(opened, root, FallbackRecords(None), LedgerEvent.PURGING, [due.name], durable=True)
     assert "here again" in str(look.veto(later))
-    half = ask_again((str(tmp_path / "again"),), (log_dir,), FallbackRecords(None), None)
+    half = ask_again(Call((log_dir,), (str(tmp_path / "again"),)), FallbackRecords(None))
     assert half.veto(due) is None, "a purge has begun to empty it, so that it cannot come back"

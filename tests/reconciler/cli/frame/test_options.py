@@ -18,6 +18,8 @@ from reconciler.cli.frame import (
     options,
     output_options,
     parse_duration_option,
+    passed_on_fallback_option,
+    passed_on_options,
     scan_options,
 )
 from reconciler.errors import UsageError
@@ -30,6 +32,8 @@ from reconciler.errors import UsageError
         (scan_options, {"jobs", "sizes"}),
         (output_options(Format.TABLE, Format.JSON), {"form", "output"}),
         (fallback_records_option, {"fallback_folder"}),
+        (passed_on_fallback_option, {"fallback_folder"}),
+        (passed_on_options, {"release", "mode", "metadata_log_dir"}),
         (change_options, {"dry_run", "form", "output", "fallback_folder"}),
     ],
 )
