@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from typing import TYPE_CHECKING
@@ -75,7 +76,7 @@ def command(
 def _explain(path: str, call: Call, now_ms: int) -> Explanation:
     from dataclasses import replace
 
-    from reconciler.cli.frame import choose_metadata, log_dir_of_path, log_dirs_in, sort_inputs
+    from reconciler.cli.frame import choose_metadata, is_forbidden, log_dir_of_path, log_dirs_in, sort_inputs
     from reconciler.cli.pages import (
         explain_directory,
         explain_file,
@@ -89,6 +90,8 @@ def _explain(path: str, call: Call, now_ms: int) -> Explanation:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     home = log_dir_of_path(path)
+    if home is None and is_forbidden(path):
+        raise UsageError(f"{path} cannot be read: {os.strerror(errno.EACCES)}; nothing is known of what lies there")
     rows = [] if home is None else scan_rows(home.log_dir)
     row = next((each for each in rows if home is not None and each["name"] == home.name), None)
     given = tuple(dict.fromkeys(map(os.path.abspath, log_dirs_in(call.log_dirs) if call.log_dirs else ())))

@@ -184,9 +184,10 @@ def command(
             if moved or stays:
                 tell(visible(step.line))
     if not steps and views:
-        say("nothing was chosen")
+        code = opened.code(0)
+        say("nothing was chosen" if code is Exit.CLEAN else "nothing was chosen of what could be read")
         say_step(Step("see what there is", call.staged()))
-        return opened.code(0) or Exit.FINDINGS
+        return code or Exit.FINDINGS
     if done < len(steps):
         say(f"{count(len(steps) - done, 'directory stays', 'directories stay')} staged")
         if others is not None:

@@ -146,9 +146,11 @@ def _show_table(opened: Page, table: pa.Table, known: list[dict[str, Any]], most
         grouped.setdefault((row["host"], row["log_dir"]), []).append(row)
     facts = {(entry["host"], entry["log_dir"]): entry for entry in known}
     for place, rows in grouped.items():
-        opened.line(_heading(facts.get(place, rows[0]), rows[0]["host"]), "bold")
+        log_dir = facts.get(place, rows[0])
+        opened.line(_heading(log_dir, rows[0]["host"]), "bold")
         below = [row for row in rows if row["kind"] != "log_dir"]
-        opened.line(f"  {_kinds(below)}")
+        nothing = "nothing lies here" if log_dir["problem"] is None else "what lies here is not known"
+        opened.line(f"  {_kinds(below) or nothing}")
         shown = sorted(below, key=_order)[:most]
         if shown:
             _show_rows(opened, shown)
@@ -180,7 +182,7 @@ def _kinds(rows: list[dict[str, Any]]) -> str:
         f"{count(number)} {kind.replace('_', ' ')}" + (f" ({size(weights[kind])})" if kind in weights else "")
         for kind, number in numbers.most_common()
     )
-    return ", ".join(parts) or "nothing lies here"
+    return ", ".join(parts)
 
 
 def _order(row: dict[str, Any]) -> tuple[bool, str, str, int, str]:

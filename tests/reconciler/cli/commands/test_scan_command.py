@@ -21,7 +21,7 @@ from click.testing import Result
 
 from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION, inventory
 from tests.patience import PATIENCE_S
-from tests.reconciler.cli.conftest import shown_space
+from tests.reconciler.cli.conftest import ORDERS, make_log_dir, shown_space
 
 Run = Callable[..., Result]
 NAMES = {".", "orders-0", "orders-1"}
@@ -236,7 +236,28 @@ def test_a_log_dir_that_may_not_be_read_is_reported(as_nobody: Run) -> None:
         result = as_nobody("scan", log_dir)
     assert result.exit_code == 4
     assert "Permission denied" in result.stderr
+    assert "what lies here is not known" in result.stdout and "nothing lies here" not in result.stdout
     assert "bug" not in result.stderr
+
+
+@pytest.mark.root
+def test_no_verb_says_that_nothing_is_there_where_it_may_not_look(as_nobody: Run) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        log_dir = make_log_dir(Path(folder) / "disk-1", 1, {"orders-0": ORDERS})
+        staged = Path(f"{log_dir}.deleting")
+        staged.mkdir(mode=0o700)
+        listed, restored = as_nobody("staged", log_dir), as_nobody("restore", log_dir, "--all", "--dry-run")
+        purged = as_nobody("purge", log_dir, "--dry-run")
+        log_dir.chmod(0)
+        hidden = as_nobody("staged", log_dir)
+        explained = as_nobody("explain", log_dir)
+    for result in (listed, restored, purged, hidden):
+        assert (result.exit_code, result.stdout) == (4, ""), result.output
+        assert "Permission denied" in result.stderr
+    assert "nothing was chosen of what could be read" in restored.stderr
+    assert (explained.exit_code, explained.stdout) == (2, "")
+    assert "disk-1 cannot be read: Permission denied; nothing is known of what lies there" in explained.stderr
 
 
 @pytest.mark.root
