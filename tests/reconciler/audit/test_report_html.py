@@ -134,3 +134,7 @@ def test_nothing_is_wider_than_a_phone(make_result: Make) -> None:
     text = render_report(make_result({"verdict": "STRAY"}))
     assert "minmax(min(24rem, 100%), 1fr)" in text
     assert "@media (max-width: 40rem)" in text and text.count('<table class="stack">') == 2
+    # Below 76rem the widest column of a table would be off screen: its cells stand below each other, with labels.
+    stacked = text.partition("@media screen and (max-width: 76rem)")[2].partition("@media")[0]
+    assert "table.stack thead { display: none; }" in stacked
+    assert all(f'data-label="{label}"' in text for label in ("broker", "size", "age"))
