@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         undo_of_staging,
         undo_of_stray,
     )
+    from reconciler.next_steps.room import worth_freeing
     from reconciler.next_steps.situation import (
         NAMED_AT_ONCE,
         FoundVerdict,
@@ -61,6 +62,7 @@ else:
                 "undo_of_staging",
                 "undo_of_stray",
             ),
+            "room": ("worth_freeing",),
             "situation": (
                 "FoundVerdict",
                 "MetadataTrust",
@@ -108,4 +110,5 @@ __all__ = [
     "undo_of_file",
     "undo_of_staging",
     "undo_of_stray",
+    "worth_freeing",
 ]

@@ -219,6 +219,7 @@ RULE_COMMANDS: Mapping[str, Callable[[str, str, Call], Command | ToolCommand]] =
     "unusable_log_dir": _at_log_dir("ls", "-lad"),
     "damaged_identity": _explain,
     "lock_held": _tool("fuser", "-v"),
+    "full_disk": lambda _, __, call: call.doctor(),
     "damaged_checkpoint": _repair,
     "scheme_not_flat": lambda _, log_dir, call: call.convert_to_flat(log_dir),
     "no_segment": lambda _, __, call: call.scan(),

@@ -7,14 +7,17 @@ on a full disk something that is staged is deleted before the start, though its 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.next_steps.command import RELEASE, Step, ToolCommand
 from reconciler.next_steps.moves import move_out, some_of
-from reconciler.next_steps.situation import MetadataTrust, Situation
-from reconciler.text import count
+from reconciler.next_steps.situation import NAMED_AT_ONCE, MetadataTrust, Situation
+from reconciler.text import count, size
 from reconciler.verdicts import Verdict
+
+_FAR_SMALLER = 100
+"""A replica of which so many make up the largest one is not worth deleting for its room."""
 
 
 def needs_release(known: Situation, plans: bool) -> bool:
@@ -72,6 +75,18 @@ def frees(known: Situation) -> bool:
     return bool(known.full) and (known.due > 0 or bool(known.freed)) and known.trust is MetadataTrust.GOOD
 
 
+def worth_freeing(staged: Mapping[str, int], least: int) -> tuple[str, ...]:
+    """Choose what is deleted before its time, which costs the way back; nothing, where that gives too little room.
+
+    Args:
+        staged: location and bytes of what is staged on one full disk.
+        least: the bytes that make a difference there.
+    """
+    largest = sorted(staged, key=lambda name: (-staged[name], name))[:NAMED_AT_ONCE]
+    worth = [name for name in largest if staged[name] * _FAR_SMALLER >= staged[largest[0]]]
+    return tuple(worth) if sum(map(staged.__getitem__, worth)) >= least else ()
+
+
 def free(known: Situation) -> Iterator[Step]:
     """Delete what is due, or the largest of what is staged on full disks."""
     if known.due:
@@ -80,8 +95,32 @@ def free(known: Situation) -> Iterator[Step]:
     yield Step(
         f"there is no room on {', '.join(known.full)}, and a broker takes a log dir offline at the first write that "
         f"finds none: delete for ever the {count(len(known.freed))} largest of what is staged there, before their "
-        "time; leave out what may still be wanted",
+        f"time, which gives {size(known.freed_bytes)} back; leave out what may still be wanted",
         known.call.purge(locations=known.freed, before_due=True),
+    )
+
+
+def lacks_room(known: Situation, plans: bool) -> bool:
+    """Whether a disk is full, and neither a purge nor a plan takes anything off it."""
+    return bool(known.full) and not frees(known) and not plans
+
+
+def give_room(known: Situation) -> Iterator[Step]:
+    """Say what a person can do where this program has nothing to delete and nothing to stage."""
+    staged = "nothing is staged there"
+    if known.staged + known.due:
+        trusted = known.trust is MetadataTrust.GOOD
+        staged = "what is staged there gives too little back" if trusted else "what is staged there may still be wanted"
+    yield Step(
+        f"there is no room on {', '.join(known.full)}, and {staged}: grow the file system, or move what is not Kafka's "
+        "off it. See what takes the room",
+        ToolCommand("du", ("-xh", "--max-depth=1", "--", *known.full)),
+    )
+    yield Step(
+        "once the broker runs, see which replicas take the most: shorten the retention of their topics, or move them "
+        "to another disk or broker with kafka-reassign-partitions.sh",
+        known.call.kafka_tool("kafka-log-dirs.sh", "--describe"),
+        later=True,
     )
 
 

@@ -136,7 +136,9 @@ class Situation:
         on_zookeeper: whether the broker runs in ZooKeeper mode for good, and so writes missing topic IDs by itself.
         unreadable: log dirs that this user may not read, so that nothing is known of what lies there.
         without_lock: log dirs without the lock file that every change needs, on whose disks no file can be made.
-        freed: locations of the largest staged replicas on full disks whose time has not come.
+        freed: locations of the largest staged replicas on full disks whose time has not come; none where they would
+            give back too little to matter.
+        freed_bytes: what they would give back.
         in_place: log dirs in which staged replicas stay, as ``-stray``.
         knows_strays: whether the release starts beside a directory that ends in ``-stray``.
         in_the_way: directories that the release does not know, and that no plan and no purge takes away.
@@ -164,6 +166,7 @@ class Situation:
     in_place: tuple[str, ...] = ()
     knows_strays: bool = True
     in_the_way: tuple[Obstacle, ...] = ()
+    freed_bytes: int = 0
 
     def number(self, *verdicts: Verdict) -> int:
         """Count the findings of some verdicts."""

@@ -21,6 +21,8 @@ its steps, in this order; after a line that ends the list nothing can be said be
 |                                                                 | ``doctor`` if more has to be done; the list ends |
 | a disk that takes no file more, without its lock file           | ``mv`` an unwanted replica to another disk,      |
 |                                                                 | ``doctor``; the list ends                        |
+| a disk that is full, and nothing that a step here takes off it  | ``du``: grow it, or clear it; later              |
+|                                                                 | ``kafka-log-dirs.sh``, of what can move away     |
 | a directory of a foreign name                                   | ``mv`` it out of the log dir                     |
 | a directory that the release does not know, such as a stray     | ``mv`` it out of the log dir                     |
 | FUTURE_ABANDONED of a broker that stands still, and not wanted  | ``mv`` it out of the log dir                     |
@@ -84,6 +86,8 @@ from reconciler.next_steps.room import (
     ask_release,
     free,
     frees,
+    give_room,
+    lacks_room,
     look_again,
     looks_again,
     make_folder,
@@ -100,7 +104,7 @@ REPAIRED = (Verdict.DUPLICATE, Verdict.DAMAGED, Verdict.NO_ID, Verdict.CHECKPOIN
 _RETURNABLE = (Verdict.STAGED, Verdict.STAGED_DUE, Verdict.STRAY)
 _BY_A_LINE_ABOVE = frozenset(
     {
-        *("absent_log_dir", "lock_held", "duplicate", "partition_metadata", "no_topic_id", "foreign_name"),
+        *("absent_log_dir", "lock_held", "full_disk", "duplicate", "partition_metadata", "no_topic_id", "foreign_name"),
         "unknown_to_release",
         *("unwanted", "damaged_checkpoint", "stray", "missing", "inconsistent_topic_id"),
     }
@@ -384,6 +388,7 @@ TABLE: tuple[Line, ...] = (
     Line(frees, free),
     Line(lambda s: frees(s) and _needs_room(s), look_again, ends=True),
     Line(lambda s: s.without_lock and _changes(s), move_for_lock, ends=True),
+    Line(lambda s: lacks_room(s, _plans(s)), give_room),
     Line(foreign, move_foreign),
     Line(lambda s: s.in_the_way, move_strays),
     Line(abandoned, move_abandoned),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from reconciler.preflight.evidence import SeenBroker, is_anything_there, look_at_broker
+    from reconciler.preflight.evidence import FULL_BELOW, SeenBroker, free_room, is_anything_there, look_at_broker
     from reconciler.preflight.judgement import Preflight, preflight
     from reconciler.preflight.known_releases import NEWEST_RELEASE, check_known, release_of_level
     from reconciler.preflight.question import BrokerAsked, BrokerMode
@@ -18,7 +18,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "evidence": ("SeenBroker", "is_anything_there", "look_at_broker"),
+            "evidence": ("FULL_BELOW", "SeenBroker", "free_room", "is_anything_there", "look_at_broker"),
             "judgement": ("Preflight", "preflight"),
             "question": ("BrokerAsked", "BrokerMode"),
             "known_releases": ("NEWEST_RELEASE", "check_known", "release_of_level"),
@@ -29,6 +29,7 @@ else:
 
 __all__ = [
     "FINDING_SCHEMA",
+    "FULL_BELOW",
     "NEWEST_RELEASE",
     "SCHEMA_VERSION",
     "BrokerAsked",
@@ -39,6 +40,7 @@ __all__ = [
     "SeenBroker",
     "StartEffect",
     "check_known",
+    "free_room",
     "is_anything_there",
     "look_at_broker",
     "preflight",

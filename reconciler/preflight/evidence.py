@@ -25,6 +25,9 @@ from reconciler.desired import DesiredState
 from reconciler.text import json_objects
 from reconciler.verdicts import Judged, Row, Verdict, compare
 
+FULL_BELOW = 1 << 20
+"""Bytes: a disk with less free room counts as full, because what a change writes down may find none."""
+
 _COLUMNS = [
     *("cluster_id", "node_id", "directory_id", "log_dir", "name", "kind", "topic", "partition", "topic_id"),
     *("metadata_state", "problem", "due_ms", "clean_shutdown"),
@@ -52,6 +55,8 @@ class SeenLogDir:
     checkpoints: Sequence[FileDamage] = ()
     for_replicas: bool = True
     """Whether the path is in ``log.dirs``; False: a separate metadata log dir."""
+    free_bytes: int | None = None
+    """What is free on its disk for others than root, as :func:`free_room` counts it; None: not known."""
 
     @property
     def is_loaded(self) -> bool:
@@ -139,9 +144,22 @@ def look_at_broker(paths: Sequence[str], metadata_log_dir: str | None = None) ->
                 directories,
                 damaged_checkpoints(path) if there and obstacle is None else (),
                 path != apart,
+                free_room(path),
             )
         )
     return SeenBroker.of(seen, None if metadata_log_dir is None else utf8(metadata_log_dir))
+
+
+def free_room(path: str) -> int | None:
+    """Return the bytes that are free for others than root on the disk of a path; 0: it takes no file more.
+
+    A file system that counts no files says that it has none in all. None: the disk does not say.
+    """
+    try:
+        found = os.statvfs(path)
+    except (OSError, ValueError):
+        return None
+    return 0 if found.f_files > 0 and found.f_favail == 0 else found.f_bavail * found.f_frsize
 
 
 def is_anything_there(paths: Iterable[str]) -> bool:

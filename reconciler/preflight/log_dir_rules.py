@@ -17,17 +17,19 @@ from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
 from logstore.rows import Kind, MetadataState
 from logstore.scan import METADATA_LOG
-from reconciler.preflight.evidence import SeenBroker, SeenLogDir
+from reconciler.preflight.evidence import FULL_BELOW, SeenBroker, SeenLogDir
 from reconciler.preflight.question import DIRECTORY_IDS_SINCE, BrokerAsked
 from reconciler.preflight.releases import KafkaRelease
 from reconciler.preflight.rules import Finding, FindingPlace, StartEffect
-from reconciler.text import count, listed
+from reconciler.text import count, listed, size
 
 OF_EFFECT = {
     BrokerEffect.NONE: StartEffect.NOTE,
     BrokerEffect.LOG_DIR_OFFLINE: StartEffect.LOG_DIR_OFFLINE,
     BrokerEffect.STARTUP_ABORTS: StartEffect.STARTUP_ABORTS,
 }
+_STARTS_WITHOUT_ROOM = KafkaRelease(3, 0)
+"""From here on no release was seen not to start on a full disk."""
 _CURRENT = frozenset({Kind.LIVE.value, Kind.FUTURE.value})
 
 
@@ -40,6 +42,7 @@ def log_dir_findings(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding
     for each in broker.distinct.values():
         yield from usable(each, asked)
         yield from lock(each)
+        yield from room(each, asked)
         if each.is_loaded:
             yield from checkpoints(each, asked)
             yield from scheme(each)
@@ -100,6 +103,27 @@ def lock(seen: SeenLogDir) -> Iterator[Finding]:
             f"the log dir is in use by {seen.lock_held_by}, and a second broker does not start on it",
             FindingPlace(seen.path, ".lock"),
         )
+
+
+def room(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
+    """Find full disks: what a broker needs to write at its start depends on the release and on what it finds.
+
+    Seen with the log dir as the root of its disk: 2.8.2 did not start; 3.9.2 came up in both modes; 3.9.2 and 4.3.1
+    took the log dir offline where a stale replica had to make way.
+    """
+    if seen.free_bytes is None or seen.free_bytes >= FULL_BELOW:
+        return
+    what = f"its disk is full ({size(seen.free_bytes)} free)"
+    place = FindingPlace(seen.path, ".")
+    if asked.release < _STARTS_WITHOUT_ROOM and not seen.free_bytes:
+        yield Finding(StartEffect.STARTUP_ABORTS, "full_disk", f"{what}, on which 2.8.2 was seen not to start", place)
+        return
+    such = ", as 3.9.2 and 4.3.1 did where a stale replica had to be set aside" if asked.is_kraft else ""
+    sentence = (
+        f"{what}: whether the broker starts is not known from here, though 3.9.2 was seen to; it takes the log dir "
+        f"offline at the first write that finds no room{such}"
+    )
+    yield Finding(StartEffect.UNKNOWN, "full_disk", sentence, place)
 
 
 def identities(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:

@@ -104,6 +104,7 @@ RULES: tuple[str, ...] = (
     "unusable_log_dir",  # FACTS §1.5
     "damaged_identity",  # FACTS §1.5, §2.2
     "lock_held",  # FACTS §1.5, §2.7
+    "full_disk",  # seen on 2.8.2, 3.9.2 and 4.3.1
     "damaged_checkpoint",  # FACTS §1.6, §2.3, §2.4
     "scheme_not_flat",  # DESIGN §5, FACTS §1.6
     "unclean_stop",  # FACTS §1.6, §2.6

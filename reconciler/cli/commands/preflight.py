@@ -56,7 +56,7 @@ Effects, the gravest first:
   replaced          a future replica takes the place of the current one, which is then deleted
   created_empty     something is made anew and empty where data was expected
   not_served        data stays as it is, and the broker does not use it
-  unknown           it cannot be told from here, because of a symbolic link that is not followed
+  unknown           it cannot be told from here, because of a symbolic link that is not followed, or a full disk
   note              worth knowing; nothing is lost
 """
 

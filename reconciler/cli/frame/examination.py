@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from layout.directory_name import MAX_DIRECTORY_NAME
-from reconciler.cli.frame.inputs import Inputs, is_forbidden, is_full, takes_no_file
+from reconciler.cli.frame.inputs import Inputs, is_forbidden, is_full, takes_no_file, worth_having
 from reconciler.cli.frame.question import broker_in_question
 from reconciler.next_steps import (
     NAMED_AT_ONCE,
@@ -27,6 +27,7 @@ from reconciler.next_steps import (
     Step,
     UncertainReplica,
     next_steps,
+    worth_freeing,
 )
 from reconciler.text import age, moment
 from reconciler.verdicts import BENIGN, URGENCY, Judged, Row, Verdict, broker_of, compare
@@ -62,7 +63,8 @@ class ExaminedBroker:
         """Whether nobody has to act."""
         benign = {verdict.value for verdict in BENIGN}
         stands = self.situation.in_use or self.start.is_clean
-        return bool(stands) and not self.fleet and all(name in benign for name in self.totals)
+        calm = not (self.fleet or self.situation.full) and all(name in benign for name in self.totals)
+        return bool(stands) and calm
 
 
 def examine(
@@ -159,7 +161,8 @@ def _examined(
     obstacles = _obstacles(start, bool(in_use))
     cured = (each.observed for each in judged if each.verdict is Verdict.STAGED_DUE or _comes_back(each, live))
     gone = {row["name"] for row in cured if row is not None}
-    gone.update(freed := _freed(full, judged, gone))
+    freed, freed_bytes = _freed(full, judged, gone)
+    gone.update(freed)
     situation = Situation(
         call,
         found,
@@ -183,6 +186,7 @@ def _examined(
         tuple(filter(stages_in_place, call.log_dirs)),
         start.asked.knows_strays,
         tuple(each for each in obstacles if each.rule == "unknown_to_release" and each.name not in gone),
+        freed_bytes,
     )
     return ExaminedBroker(
         broker.cluster or None,
@@ -431,10 +435,13 @@ def _staged(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> 
     return counts[False], counts[True], earliest, inside
 
 
-def _freed(full: Sequence[str], judged: Sequence[Judged], gone: Collection[str]) -> tuple[str, ...]:
-    """Locations of the largest staged replicas on full disks, without what is ``gone`` by another step."""
-    paths = set(map(os.path.abspath, full))
+def _freed(full: Sequence[str], judged: Sequence[Judged], gone: set[str]) -> tuple[tuple[str, ...], int]:
+    """Locations of staged replicas on full disks that give room worth having, and their sum; not what is ``gone``."""
+    names, total = list[str](), 0
     rows = [each.observed or {} for each in judged if each.verdict is Verdict.STAGED]
-    rows = [row for row in rows if row["log_dir"] in paths and row["name"] not in gone]
-    rows.sort(key=lambda row: row["disk_bytes"] or 0, reverse=True)
-    return tuple(row["name"] for row in rows[:NAMED_AT_ONCE])
+    for path in map(os.path.abspath, full):
+        here = {row["name"]: row["disk_bytes"] or 0 for row in rows if row["log_dir"] == path}
+        worth = worth_freeing({name: here[name] for name in here.keys() - gone}, worth_having(path))
+        names += worth
+        total += sum(map(here.__getitem__, worth))
+    return tuple(names), total

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 STAGING_SUFFIX = f".{STAGING_DIR}"
 _SIGNS = (meta_properties.FILE_NAME, *checkpoint.OFFSET_CHECKPOINTS)
-_ROOM_FOR_RECORDS = 1 << 20
-"""Bytes: with less free space, the records of what is staged may find no room."""
 _LOG_DIR_IDENTITY = ("host", "log_dir", "cluster_id", "node_id", "directory_id", "inode")
 
 
@@ -406,11 +404,21 @@ def is_forbidden(path: str) -> bool:
 
 def is_full(path: str) -> bool:
     """Whether the disk of a log dir has no room for what a change writes down."""
+    from reconciler.preflight import FULL_BELOW, free_room
+
+    room = free_room(path)
+    return room is not None and room < FULL_BELOW
+
+
+def worth_having(path: str) -> int:
+    """Return how many bytes more make a difference on the full disk of a log dir: a thousandth of it."""
+    if takes_no_file(path):
+        return 0  # each directory gives back its names
     try:
         found = os.statvfs(path)
     except OSError:
-        return False
-    return found.f_bavail * found.f_frsize < _ROOM_FOR_RECORDS or takes_no_file(path)
+        return 0
+    return found.f_blocks * found.f_frsize // 1000
 
 
 def takes_no_file(path: str) -> bool:

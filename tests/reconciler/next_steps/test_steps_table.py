@@ -27,6 +27,7 @@ from reconciler.next_steps import (
     UncertainReplica,
     next_steps,
     step_of_undecided,
+    worth_freeing,
 )
 from reconciler.preflight.rules import RULES
 from reconciler.verdicts import FLEET_ADVICE, Verdict
@@ -295,6 +296,40 @@ def test_room_is_made_on_a_full_disk_before_anything_is_written_and_before_the_s
     assert words(replace(waiting, in_use=(D1,)))[:2] == ["stop the broker", "purge"]
     own_copy = replace(waiting, trust=MetadataTrust.OWN_COPY)
     assert not any("--before-due" in command for command in commands(own_copy))
+
+
+def test_only_what_gives_room_worth_having_is_deleted_before_its_time_and_it_is_said_how_much() -> None:
+    mega = 1 << 20
+    assert worth_freeing({"a": 3 * mega, "b": 9 * mega, "c": 100}, mega) == ("b", "a")
+    assert worth_freeing({"a": 300_000, "b": 400_000}, mega) == worth_freeing({}, mega) == ()
+    assert worth_freeing({"a": 600_000, "b": 600_000}, mega) == ("a", "b")
+    many = {str(number): mega for number in range(NAMED_AT_ONCE + 1)}
+    assert len(worth_freeing(many, mega)) == NAMED_AT_ONCE
+    waiting = Situation(CALL, full=(D1,), staged=7, freed=("y",), freed_bytes=5_200_000)
+    assert "which gives 5.2 MB back" in next_steps(waiting)[0].why
+
+
+@pytest.mark.parametrize(
+    ("known", "why"),
+    [
+        ({}, "nothing is staged there"),
+        ({"staged": 7}, "what is staged there gives too little back"),
+        ({"due": 1, "trust": MetadataTrust.OLD}, "what is staged there may still be wanted"),
+    ],
+)
+def test_a_full_disk_that_nothing_here_clears_leads_to_what_a_person_can_do(known: dict[str, object], why: str) -> None:
+    live = Call((D1, D2), ("kafka:broker-1:9092",))
+    situation = replace(Situation(live, full=(D1,)), **known)  # type: ignore[arg-type]
+    texts = commands(situation)
+    assert f"du -xh --max-depth=1 -- {D1}" in texts
+    assert "kafka-log-dirs.sh --bootstrap-server broker-1:9092 --describe" in texts
+    steps = {step.text: step for step in next_steps(situation)}
+    assert why in steps[f"du -xh --max-depth=1 -- {D1}"].why
+    assert steps["kafka-log-dirs.sh --bootstrap-server broker-1:9092 --describe"].later
+    damaged = replace(situation, found={Verdict.DAMAGED: FoundVerdict()})
+    assert texts[0] == commands(damaged)[0] or known.get("trust"), "room comes before what needs it"
+    freed = replace(situation, freed=("y",), trust=MetadataTrust.GOOD)
+    assert not any(text.startswith("du ") for text in commands(freed))
 
 
 def test_a_release_that_nothing_tells_is_asked_for_where_strays_lie_or_come_to_lie() -> None:

@@ -57,6 +57,12 @@ def unreadable(folder: Path) -> SeenBroker:
     return SeenBroker.of([dataclasses.replace(only, directories=directories)])
 
 
+def full(folder: Path, free: int = 0) -> SeenBroker:
+    """A log dir on a disk with few bytes free, or none."""
+    seen = look_at_broker([str(folder)])
+    return SeenBroker.of([dataclasses.replace(each, free_bytes=free) for each in seen.log_dirs])
+
+
 def may_not_read(folder: Path) -> SeenBroker:
     seen = look_at_broker([str(folder)])
     (only,) = seen.log_dirs
@@ -128,6 +134,7 @@ SCENARIOS: list[tuple[str, StartEffect, Scenario]] = [
     ("damaged_identity", OFFLINE, lambda p: two(
         kraft_log_dir(p / "1"), with_file(log_dir(p / "2"), meta_properties.FILE_NAME, b"version=9\n"))),
     ("lock_held", STOPS, in_use),
+    ("full_disk", StartEffect.UNKNOWN, lambda p: ask(full(log_dir(p, ["orders-0"])))),
     ("damaged_checkpoint", OFFLINE, lambda p: two(
         kraft_log_dir(p / "1"), with_file(second_log_dir(p / "2"), "recovery-point-offset-checkpoint", BROKEN))),
     ("scheme_not_flat", StartEffect.NOT_SERVED, lambda p: ask(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from layout import checkpoint
-from reconciler.preflight import StartEffect, look_at_broker
+from reconciler.preflight import FULL_BELOW, StartEffect, free_room, look_at_broker
 from tests.reconciler.preflight.disks import (
     METADATA_LOG,
     ask,
@@ -20,6 +21,7 @@ from tests.reconciler.preflight.disks import (
     replica,
     write_identity,
 )
+from tests.reconciler.preflight.scenarios import full
 
 STOPS, OFFLINE = StartEffect.STARTUP_ABORTS, StartEffect.LOG_DIR_OFFLINE
 
@@ -216,3 +218,30 @@ def test_a_missing_metadata_log_is_a_note_in_kraft_alone(tmp_path: Path) -> None
     (found,) = of_rule(ask(path), "no_metadata_log")
     assert (found.effect, found.place.name) == (StartEffect.NOTE, METADATA_LOG)
     assert not of_rule(ask(path, mode="zookeeper"), "no_metadata_log")
+
+
+@pytest.mark.parametrize(
+    ("release", "mode", "free", "effect", "words"),
+    [
+        ("2.8", "zookeeper", 0, StartEffect.STARTUP_ABORTS, "2.8.2 was seen not to start"),
+        ("2.8", "zookeeper", 4096, StartEffect.UNKNOWN, "at the first write that finds no room"),
+        ("3.9", "zookeeper", 0, StartEffect.UNKNOWN, "3.9.2 was seen to"),
+        ("4.3", "kraft", 0, StartEffect.UNKNOWN, "where a stale replica had to be set aside"),
+    ],
+)
+def test_a_full_disk_is_told_by_what_its_release_was_seen_to_do(
+    tmp_path: Path, release: str, mode: str, free: int, effect: StartEffect, words: str
+) -> None:
+    version = 0 if mode == "zookeeper" else 1
+    seen = full(log_dir(tmp_path, ["orders-0"], identity(version)), free)
+    (found,) = of_rule(ask(seen, release, mode), "full_disk")
+    assert (found.effect, words in found.problem) == (effect, True)
+    roomy = full(tmp_path, FULL_BELOW)
+    assert of_rule(ask(roomy, release, mode), "full_disk") == []
+
+
+def test_the_room_on_a_disk_is_that_of_others_than_root(tmp_path: Path) -> None:
+    found = os.statvfs(tmp_path)
+    room = free_room(str(tmp_path))
+    assert room is not None and 0 <= room <= found.f_blocks * found.f_frsize
+    assert free_room(str(tmp_path / "absent")) is None

@@ -82,8 +82,11 @@ def test_metadata_is_trusted_by_its_time_and_its_end_and_not_by_its_remarks(clus
 
 
 def test_a_disk_without_room_is_full(cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    room = namedtuple("room", "f_bavail f_frsize f_files f_favail")
-    monkeypatch.setattr(os, "statvfs", lambda _: room(3, 4096, 0, 0))
+    room = namedtuple("room", "f_bavail f_frsize f_files f_favail f_blocks")
+    monkeypatch.setattr(os, "statvfs", lambda _: room(3, 4096, 0, 0, 1000))
+    (one,) = examined(cluster, str(cluster.log_dir(1)))
+    assert one.situation.full and not one.is_clean, "a full disk asks somebody to act, with nothing else to be found"
+    assert any(step.text == f"du -xh --max-depth=1 -- {cluster.log_dir(1)}" for step in one.steps)
     (two,) = examined(cluster, str(cluster.log_dir(2)))
     assert two.situation.full == (str(cluster.log_dir(2)),)
     assert two.steps[1].text == f"mkdir -p {FALLBACK_FOLDER}" or two.steps[0].text == f"mkdir -p {FALLBACK_FOLDER}"
@@ -92,8 +95,8 @@ def test_a_disk_without_room_is_full(cluster, monkeypatch: pytest.MonkeyPatch) -
 def test_where_no_file_can_be_made_for_the_lock_an_unwanted_replica_goes_to_another_disk_first(
     cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    room, log_dir = namedtuple("room", "f_bavail f_frsize f_files f_favail"), cluster.log_dir(2)
-    monkeypatch.setattr(os, "statvfs", lambda _: room(1 << 20, 4096, 1000, 0))
+    room, log_dir = namedtuple("room", "f_bavail f_frsize f_files f_favail f_blocks"), cluster.log_dir(2)
+    monkeypatch.setattr(os, "statvfs", lambda _: room(1 << 20, 4096, 1000, 0, 1 << 30))
     (two,) = examined(cluster, str(log_dir))
     assert two.situation.full == two.situation.without_lock == (str(log_dir),)
     assert [step.text for step in two.steps][-3:-1] == [
