@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         step_of_rule,
         step_of_strays,
         step_of_undecided,
+        step_of_unshown,
     )
     from reconciler.next_steps.outcomes import (
         AppliedPlan,
@@ -53,6 +54,7 @@ else:
                 "step_of_rule",
                 "step_of_strays",
                 "step_of_undecided",
+                "step_of_unshown",
             ),
             "outcomes": (
                 "AppliedPlan",
@@ -105,6 +107,7 @@ __all__ = [
     "step_of_rule",
     "step_of_strays",
     "step_of_undecided",
+    "step_of_unshown",
     "steps_after_apply",
     "steps_after_repair",
     "undo_of_file",

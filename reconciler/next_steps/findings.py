@@ -179,6 +179,17 @@ def step_of_undecided(copies: Sequence[Sequence[str]], keeping: Command) -> Step
     )
 
 
+def step_of_unshown(number: int, call: Call) -> Step:
+    """Return the step for topic IDs that a plan writes over data of which nothing shows that it is the topic's."""
+    which = count(number, "topic ID is", "topic IDs are")
+    return Step(
+        f"{which} written over data of which nothing shows that it is the present topic's: read their lines, and take "
+        "out of the plan what may be of a deleted topic; see what can be fetched anew from another broker instead, and "
+        "what only your word can save, by --adopt-topic-id",
+        call.doctor(),
+    )
+
+
 def _tool(program: str, *options: str) -> Callable[[str, str, Call], ToolCommand]:
     return lambda path, _, __: ToolCommand(program, (*options, path))
 

@@ -59,7 +59,7 @@ from reconciler.plan.gates import GatesShutError, refusals
 from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, LeftAlone, Plan, PlannedLogDir
 from reconciler.plan.policy import PlanChoice, cheapest, is_internal_topic
 from reconciler.text import age, count
-from reconciler.verdicts import Judged, Row, Verdict, broker_of, epoch_above
+from reconciler.verdicts import NOTHING_SHOWS, Judged, Row, Verdict, broker_of, epoch_above
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +347,9 @@ class PlanDraft:
             self._leave(judged, f"{judged.evidence}; {above}", command=self._call(judged).repair())
         else:
             undo = undo_of_file("/".join((row["log_dir"], row["name"], partition_metadata.FILE_NAME)))
-            self._add(ActionKind.WRITE_TOPIC_ID, judged, row, undo=undo.text)
+            shown = wanted in self._ids[broker, row["topic"]] or (judged.wanted or {}).get("in_sync")
+            why = judged.evidence if shown else f"{judged.evidence}; {NOTHING_SHOWS}"
+            self._add(ActionKind.WRITE_TOPIC_ID, replace(judged, evidence=why), row, undo=undo.text)
 
     def _restore_all(self) -> set[ReplicaKey]:
         """Plan restores; return the wanted replicas, by topic ID, that have a staged or stray copy."""

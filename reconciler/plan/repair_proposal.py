@@ -45,6 +45,7 @@ from reconciler.plan.repair_files import (
     leftover_action,
 )
 from reconciler.verdicts import (
+    NOTHING_SHOWS,
     Judged,
     Neighbours,
     Row,
@@ -212,10 +213,6 @@ def _plan(draft: _RepairDraft, view: RepairView, states: Mapping[str, DesiredSta
 WRONG_CURE = (
     "deleting partition.metadata is the wrong cure: a KRaft broker since 3.7.1 sets a replica without it aside as "
     "stray, data and all"
-)
-NOTHING_SHOWS = (
-    "nothing shows that its data is of the present topic and not of an older one of this name: the metadata does not "
-    "count it as in sync, and a leader epoch that is not above the metadata's tells nothing"
 )
 _BECOMES_STRAY = (
     "a KRaft broker since 3.7.1 sets it aside as stray at its next start, which loses the data where this is the only "

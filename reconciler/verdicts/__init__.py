@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from reconciler.verdicts.doubt import CLOCK_SKEW_MS, DOUBTS, LATEST, Doubt, Times, doubt_of
     from reconciler.verdicts.join import Judged, Row, broker_of, compare, fill_evidence
-    from reconciler.verdicts.present import Neighbours, epoch_above, shown_present
+    from reconciler.verdicts.present import NOTHING_SHOWS, Neighbours, epoch_above, shown_present
     from reconciler.verdicts.ranking import Copy, Ranking, rank_copies
     from reconciler.verdicts.returning import reasons_for_distrust, wanted_again
     from reconciler.verdicts.table import BENIGN, CASES, URGENCY, JoinedRow, Verdict, case_number, plainly_in_order
@@ -43,7 +43,7 @@ else:
             ),
             "doubt": ("CLOCK_SKEW_MS", "DOUBTS", "Doubt", "LATEST", "Times", "doubt_of"),
             "join": ("Judged", "Row", "broker_of", "compare", "fill_evidence"),
-            "present": ("Neighbours", "epoch_above", "shown_present"),
+            "present": ("NOTHING_SHOWS", "Neighbours", "epoch_above", "shown_present"),
             "ranking": ("Copy", "Ranking", "rank_copies"),
             "returning": ("reasons_for_distrust", "wanted_again"),
             "table": ("BENIGN", "CASES", "JoinedRow", "URGENCY", "Verdict", "case_number", "plainly_in_order"),
@@ -59,6 +59,7 @@ __all__ = [
     "DOUBT_CLAUSE",
     "FLEET_ADVICE",
     "LATEST",
+    "NOTHING_SHOWS",
     "URGENCY",
     "Advice",
     "Copy",

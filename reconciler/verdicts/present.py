@@ -17,6 +17,12 @@ from dataclasses import dataclass
 
 from reconciler.verdicts.join import Judged, Row
 
+NOTHING_SHOWS = (
+    "nothing shows that its data is of the present topic and not of an older one of this name: the metadata does not "
+    "count it as in sync, and a leader epoch that is not above the metadata's tells nothing"
+)
+"""The evidence beside a topic ID that is written although :func:`shown_present` finds nothing, a clause."""
+
 
 def epoch_above(on_disk: int | None, wanted: Row | None) -> str | None:
     """Say in a clause that a last leader epoch is one that the metadata has not reached; None: it is not."""

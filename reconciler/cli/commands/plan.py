@@ -34,10 +34,10 @@ from reconciler.cli.frame import (
     why_in_use,
 )
 from reconciler.errors import RefusedError, UsageError
-from reconciler.next_steps import PLAN_FILE, REFETCH, WITHOUT_ID, Call, Command, Step
+from reconciler.next_steps import PLAN_FILE, REFETCH, WITHOUT_ID, Call, Command, Step, step_of_unshown
 from reconciler.plan import ALLOWABLE, INTERNAL_TOPICS, Gate, Policy
 from reconciler.text import count, listed, size
-from reconciler.verdicts import Verdict
+from reconciler.verdicts import NOTHING_SHOWS, Verdict
 
 if TYPE_CHECKING:
     from logstore.log_dir import LogDirView
@@ -185,8 +185,12 @@ def command(
         return _show_refused(error, click.get_current_context(), Format(form), output)
     _show(plan, Format(form), output)
     _say_sum(plan, choice)
+    call = Call(paths, specs, fallback_folder, **broker)
+    unshown = sum(NOTHING_SHOWS in action.why for action in plan.actions)
+    if unshown:
+        say_step(step_of_unshown(unshown, call), "first")
     if plan.actions:
-        say_step(_following(click.get_current_context(), output, Call((), (), fallback_folder, **broker)))
+        say_step(_following(click.get_current_context(), output, call))
     return Exit.FINDINGS if plan.actions else Exit.CLEAN
 
 

@@ -138,7 +138,8 @@ def _make(call: Call, choice: RepairChoice, form: Format, output: str | None, *,
     from layout.ours import encode_repair_plan
     from reconciler.cli.frame import sort_inputs
     from reconciler.cli.pages import show_repair_plan
-    from reconciler.next_steps import Step, step_of_undecided
+    from reconciler.next_steps import Step, step_of_undecided, step_of_unshown
+    from reconciler.verdicts import NOTHING_SHOWS
 
     inputs = sort_inputs(call.log_dirs)
     if inputs.inventories:
@@ -158,6 +159,9 @@ def _make(call: Call, choice: RepairChoice, form: Format, output: str | None, *,
         else:
             step = Step("look through the plan, stop the broker, and apply it", call.apply_repair(str(output)))
         say_step(step)
+    unshown = sum(NOTHING_SHOWS in action.evidence for action in plan.actions)
+    if unshown:
+        say_step(step_of_unshown(unshown, call), "first")
     if undecided:
         kept = [*choice.kept, *(copies[0] for copies in undecided)]
         keeping = call.repair(only=choice.only, adopted=choice.adopted, kept=kept)

@@ -18,6 +18,7 @@ from reconciler.next_steps import (
     step_of_fleet,
     step_of_rule,
     step_of_strays,
+    step_of_unshown,
 )
 from reconciler.preflight.rules import RULES
 from reconciler.verdicts import FLEET_ADVICE, Verdict
@@ -136,3 +137,10 @@ def test_every_command_for_a_rule_is_for_a_rule_that_there_is() -> None:
     of_broker = step_of_rule("identity", None, None, None, CALL)
     assert of_broker is not None
     assert of_broker.text == f"grep -H = {D1}/meta.properties '{D2}/meta.properties'"
+
+
+def test_topic_ids_that_nothing_vouches_for_lead_to_the_doctor_first(parse: Parse) -> None:
+    step = step_of_unshown(2, CALL)
+    assert "2 topic IDs are written over data of which nothing shows" in step.why and "--adopt-topic-id" in step.why
+    assert step.command == CALL.doctor()
+    parse(CALL.doctor())
