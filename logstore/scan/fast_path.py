@@ -7,30 +7,16 @@ directories at a time. As soon as one directory is different, the fast path give
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from layout import partition_metadata
-from layout.segment_name import FileKind, Transient
 from logstore.rows import Columns, Kind, MetadataState
 from logstore.scan.listing import Folder, FolderBatch
 from logstore.scan.metadata_file import VanishedError, read_topic_ids_fast
-from logstore.scan.replica import (
-    FILE_TYPE,
-    PLAIN_FILE,
-    UNKNOWN_WEIGHT,
-    ScanOptions,
-    Weight,
-    weigh,
-)
+from logstore.scan.replica import UNKNOWN_WEIGHT, ScanOptions, Weight, weigh
 
 FastPathResult: TypeAlias = tuple[list[str], list[Weight] | None]
 """The topic IDs of some directories; and their weights, when sizes were asked for."""
-
-_METADATA = partition_metadata.FILE_NAME
-_SEGMENT_END, *_TRANSIENT_ENDS = (f"{suffix.value}\0" for suffix in (FileKind.LOG, *Transient))
-"""Suffixes of file names, with the separator that follows each name when many names are joined into one text."""
 
 
 def scan_fast(options: ScanOptions, folder: Folder, names: Sequence[str]) -> FastPathResult | None:
@@ -44,13 +30,19 @@ def scan_fast(options: ScanOptions, folder: Folder, names: Sequence[str]) -> Fas
     Returns:
         None: one directory is different, or gone, so call :func:`~logstore.scan.scan_directories`.
     """
-    if not options.sizes:
-        topic_ids = read_topic_ids_fast(folder.path, names, options.topic_ids)
+    topic_ids = read_topic_ids_fast(folder.path, names, options.topic_ids)
+    if topic_ids is None or not options.sizes:
         return None if topic_ids is None else (topic_ids, None)
-    statuses: list[os.stat_result] = []
-    topic_ids = read_topic_ids_fast(folder.path, names, options.topic_ids, statuses)
-    weights = None if topic_ids is None else _weights(folder.path, names, statuses)
-    return None if topic_ids is None or weights is None else (topic_ids, weights)
+    weights: list[Weight] = []
+    for name in names:
+        try:
+            weight, obstacle = weigh(folder.path + name)
+        except VanishedError:
+            return None
+        if obstacle:
+            return None
+        weights.append(weight)
+    return topic_ids, weights
 
 
 def fast_path_columns(
@@ -80,44 +72,3 @@ def fast_path_columns(
         weights += [UNKNOWN_WEIGHT] * len(of_some) if weights_of_some is None else weights_of_some
     weighed = zip(*weights, strict=True)
     return [paths, live, topics, partitions, topic_ids, ok, nothing, *weighed, inodes, nothing, offsets]
-
-
-def _weights(base: str, names: Iterable[str], statuses: Iterable[os.stat_result]) -> list[Weight] | None:
-    """Weigh directories, with the known status of each ``partition.metadata``; None: one is gone or has an obstacle."""
-    weights: list[Weight] = []
-    try:
-        for name, status in zip(names, statuses, strict=True):
-            weight = _plain_weight(base + name, status)
-            if weight is None:
-                weight, obstacle = weigh(base + name)
-                if obstacle:
-                    return None
-            weights.append(weight)
-    except VanishedError:
-        return None
-    return weights
-
-
-def _plain_weight(path: str, metadata: os.stat_result) -> Weight | None:
-    """Weigh a directory that holds only plain files without transient suffixes; None: call :func:`weigh`."""
-    base = path + "/"
-    try:
-        names = os.listdir(path)
-        statuses = [os.lstat(base + name) for name in names if name != _METADATA]
-    except OSError:
-        return None
-    statuses.append(metadata)
-    size = blocks = newest = 0
-    for status in statuses:
-        if status[0] & FILE_TYPE != PLAIN_FILE:
-            return None
-        size += status[6]
-        blocks += status.st_blocks
-        modified = status.st_mtime_ns
-        if modified > newest:  # noqa: PLR1730 - half a million times; max() would be a call each time
-            newest = modified
-    text = "\0".join(names) + "\0"
-    for suffix in _TRANSIENT_ENDS:
-        if suffix in text:
-            return None
-    return size, 512 * blocks, len(statuses), 0, text.count(_SEGMENT_END), newest // 1_000_000

@@ -28,7 +28,7 @@ Weight: TypeAlias = tuple[int | None, int | None, int | None, int | None, int | 
 """Bytes, bytes on disk, files, leftovers, segments, newest mtime in ms: the columns of these names."""
 
 UNKNOWN_WEIGHT: Weight = (None,) * 6
-FILE_TYPE, PLAIN_FILE = 0o170000, 0o100000
+_FILE_TYPE, _PLAIN_FILE = 0o170000, 0o100000
 """The bits of a mode that hold the file type, and their value for a plain file."""
 
 _LIVE = DirectoryKind.LIVE.value
@@ -151,7 +151,7 @@ def weigh(path: str) -> tuple[Weight, str | None]:
                 status = os.lstat(base + name)
             except FileNotFoundError:
                 continue
-            if status[0] & FILE_TYPE == PLAIN_FILE:
+            if status[0] & _FILE_TYPE == _PLAIN_FILE:
                 files += 1
                 size += status[6]
                 blocks += status.st_blocks

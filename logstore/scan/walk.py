@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from layout.scheme import Scheme
-from logstore.parallel import AdaptiveThreadPool, paused_gc, processors, spread
+from logstore.parallel import AdaptiveThreadPool, processors, spread
 from logstore.rows import Columns, Row, by_column, concat_columns
 from logstore.scan.duplicates import ReplicaSet
 from logstore.scan.fast_path import FastPathResult, fast_path_columns, scan_fast
@@ -64,10 +64,8 @@ def walk_log_dir(log_dir: str, scheme: Scheme | None, options: ScanOptions, jobs
         OSError: the log dir itself cannot be listed.
     """
     listing, replicas = Listing(), ReplicaSet()
-    with nullcontext() if jobs == 0 else paused_gc():
-        batches = _walk_batches(
-            log_dir, list_in_batches(log_dir, scheme, listing, DIRECTORIES_PER_UNIT), options, jobs, replicas
-        )
+    found = list_in_batches(log_dir, scheme, listing, DIRECTORIES_PER_UNIT)
+    batches = _walk_batches(log_dir, found, options, jobs, replicas)
     if sum(batch.num_rows for batch in batches) < sum(len(folder.names) for folder in listing.places):
         again = list_log_dir(log_dir, scheme)
         new = batches_of(_new_folders(listing, again), DIRECTORIES_PER_UNIT)

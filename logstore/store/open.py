@@ -30,7 +30,6 @@ from logstore.errors import (
 from logstore.fs import Disk
 from logstore.journal import finish_intents, make_missing_namespace_dirs
 from logstore.log_dir import LogDir
-from logstore.parallel import paused_gc
 from logstore.rows import MetadataState
 from logstore.scan import scan_all
 from logstore.settings import Settings
@@ -157,10 +156,9 @@ class OpenStore:
                     log_dir = self._log_dirs[observation.log_dir]
                     log_dir.go_offline(f"{log_dir.path} is offline, because it cannot be read: {observation.problem}")
             fresh = ReplicaIndex()
-            with paused_gc():
-                for observation in observations:
-                    if observation.state is MetadataState.OK:
-                        fresh.load(observation.log_dir, observation.rows)
+            for observation in observations:
+                if observation.state is MetadataState.OK:
+                    fresh.load(observation.log_dir, observation.rows)
             with self._looking:
                 for replica in self._index:
                     # A replica on a disk that failed still lies there, and must not be created again elsewhere.

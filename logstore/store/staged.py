@@ -12,7 +12,6 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.arguments import check_argument
 from logstore.errors import InvalidArgumentError, NameTakenError
-from logstore.parallel import paused_gc
 from logstore.purge import Purger
 from logstore.scan import read_topic_id
 from logstore.settings import STALE_DELAY
@@ -70,7 +69,7 @@ class StagingStore(OpenStore):
             on_committed: called with each batch once it is durably staged, whatever is raised later.
         """
         outcome = StagingOutcome()
-        with self.changing, paused_gc():
+        with self.changing:
             self._stage(self._by_log_dir(reasons, setting, outcome), outcome, on_committed)
         return outcome
 

@@ -49,19 +49,6 @@ def test_looks_at_some_at_a_time_are_joined_in_their_order(folder: Folder) -> No
     assert list(columns["end_offset"]) == [None] * 3
 
 
-def test_a_file_that_was_open_is_not_asked_for_again(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    lstat = os.lstat
-
-    def noted(path: str) -> os.stat_result:
-        asked.append(os.path.basename(path))
-        return lstat(path)
-
-    monkeypatch.setattr(os, "lstat", noted)
-    scan_fast(ScanOptions(True), folder, ["orders-3"])
-    assert sorted(asked) == ["x.index", "x.log"]
-
-
 @pytest.mark.parametrize("sizes", [True, False])
 @pytest.mark.parametrize("content", [b"", b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA", None, "gone"])
 def test_a_directory_with_an_odd_file_is_left_to_the_slow_path(
@@ -72,7 +59,7 @@ def test_a_directory_with_an_odd_file_is_left_to_the_slow_path(
     assert scan_fast(ScanOptions(sizes), folder, [*NAMES, "odd-0"]) is None
 
 
-def test_leftovers_and_what_is_no_plain_file_are_weighed_the_long_way(log_dir: Any, folder: Folder) -> None:
+def test_leftovers_are_weighed_and_what_is_no_plain_file_is_not(log_dir: Any, folder: Folder) -> None:
     path = log_dir.replica("org/odd-0", y__log=5, y__log__deleted=6, z__swap=1)
     (path / "below").mkdir()
     (path / "link").symlink_to("/dev/zero")
