@@ -29,6 +29,13 @@ tree of 100,000, where one in Python takes 1.34."""
 DIRECTORIES_PER_UNIT: Final = 2048
 """Partition dirs that one process takes at a time."""
 
+MOST_PROCESSES: Final = 8
+"""More processes only wait for one disk, and for each other in the kernel."""
+
+PIPE_BYTES: Final = 1 << 20
+"""Size of a pipe between processes, where the system allows it. A result or several fit, so that each takes few
+calls."""
+
 # Behind one barrier
 
 FILES_SYNCED_ALONE: Final = 4
@@ -44,6 +51,18 @@ FILES_AT_ONCE: Final = 400
 STAGED_AT_ONCE: Final = 500
 """Replicas that a change of names stages with one barrier."""
 
+# One read of a file
+
+FIRST_READ_BYTES: Final = 256
+"""Bytes of the first read of a small file. ``partition.metadata`` has 43, and most files that are read fit. For more
+than some 450 bytes Python would turn to the C library, which takes longer."""
+
+FURTHER_READ_BYTES: Final = 1 << 16
+"""The same of each further read."""
+
+BYTES_AT_ONCE: Final = 1 << 20
+"""Bytes of a large file that are read at a time, for a copy and for a checksum."""
+
 # In memory at once
 
 ENTRIES_AT_ONCE: Final = 8192
@@ -58,6 +77,3 @@ INVENTORY_ROWS_AT_ONCE: Final = 1 << 17
 SWEEP_AT_ONCE: Final = 512
 """Partition dirs that a sweep of a watch reads at a time: 5 ms when they are cached, and other work waits no longer
 than that."""
-
-BYTES_AT_ONCE: Final = 1 << 20
-"""Bytes of a large file that are read at a time, for a copy and for a checksum."""

@@ -326,7 +326,7 @@ def test_no_import_runs_upwards(sources: list[Source], modules: dict[str, Source
     none_of([text for source in sources for text in upwards(source, modules)])
 
 
-CHOSEN_FOR_SPEED = re.compile(r"AT_ONCE|BATCH|PIECE|CHUNK|SLICE|THREADS|UNIT|FEW|FEWEST|PAYS?_|PER_")
+CHOSEN_FOR_SPEED = re.compile(r"AT_ONCE|BATCH|PIECE|CHUNK|SLICE|READ|PROCESSES|PIPE|UNIT|FEW|FEWEST|PAYS?_|PER_")
 """Words in the names of numbers that change how fast something is and not what comes of it."""
 
 

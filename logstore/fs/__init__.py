@@ -16,11 +16,10 @@ from logstore.fs.durable import (
     sync_all,
     write_new_file,
 )
-from logstore.fs.small_file import FIRST_READ, READ_FLAGS, kind_of_file, read_small_file, refusal
+from logstore.fs.small_file import READ_FLAGS, kind_of_file, read_small_file, refusal
 
 __all__ = [
     "DIRECTORY_FLAGS",
-    "FIRST_READ",
     "READ_FLAGS",
     "TEMPORARY",
     "Batch",

@@ -12,15 +12,10 @@ import os
 import stat
 
 from logstore.errors import FailedReadError, UnreadableFileError
+from logstore.tunables import FIRST_READ_BYTES, FURTHER_READ_BYTES
 
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 """For ``os.open``: a link is an error, a FIFO or a terminal neither blocks nor takes over, no child inherits it."""
-
-FIRST_READ = 256
-"""Bytes of the first read. ``partition.metadata`` has 43 bytes, and most files that are read fit. For more than some
-450 bytes Python would turn to the C library, which takes longer."""
-
-MANY_BYTES = 1 << 16
 
 
 def read_small_file(path: str, limit: int, directory: int | None = None) -> bytes | None:
@@ -59,7 +54,7 @@ def read_small_file(path: str, limit: int, directory: int | None = None) -> byte
 def _read_up_to(descriptor: int, limit: int, expected: int) -> bytes:
     """Read until the end, but at most one byte beyond the limit, which shows that the file is too large."""
     left = limit + 1
-    asked = min(left, FIRST_READ)
+    asked = min(left, FIRST_READ_BYTES)
     piece = os.read(descriptor, asked)
     if len(piece) == expected < asked:
         return piece  # nearly always: all expected bytes, and no more although more were asked for
@@ -67,7 +62,7 @@ def _read_up_to(descriptor: int, limit: int, expected: int) -> bytes:
     while left and piece:
         pieces.append(piece)
         left -= len(piece)
-        piece = os.read(descriptor, min(left, MANY_BYTES))
+        piece = os.read(descriptor, min(left, FURTHER_READ_BYTES))
     if not left:
         raise _too_large(limit)  # it grew, or it is a file without a size, as in /proc
     return b"".join(pieces)

@@ -5,26 +5,23 @@ from typing import TYPE_CHECKING
 from logstore.parallel.startup import lazy_exports
 
 if TYPE_CHECKING:
-    from logstore.parallel.processes import PIPE_BYTES, can_fork, end_child, fork_with_pipe, processors, spread
+    from logstore.parallel.processes import can_fork, processors, spread
     from logstore.parallel.startup import do_without_pandas, paused_gc
     from logstore.parallel.threads import AdaptiveThreadPool, map_chunks
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "processes": ("PIPE_BYTES", "can_fork", "end_child", "fork_with_pipe", "processors", "spread"),
+            "processes": ("can_fork", "processors", "spread"),
             "startup": ("do_without_pandas", "paused_gc"),
             "threads": ("AdaptiveThreadPool", "map_chunks"),
         },
     )
 
 __all__ = [
-    "PIPE_BYTES",
     "AdaptiveThreadPool",
     "can_fork",
     "do_without_pandas",
-    "end_child",
-    "fork_with_pipe",
     "lazy_exports",
     "map_chunks",
     "paused_gc",

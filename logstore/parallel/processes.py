@@ -29,6 +29,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
+from logstore.tunables import MOST_PROCESSES, PIPE_BYTES
+
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 Taken = TypeVar("Taken")
@@ -39,22 +41,16 @@ Worker: TypeAlias = Callable[[Iterable[tuple[int, Unit]]], Iterator[tuple[int, R
 _FRAME = struct.Struct("=iq")
 """Header of each result: the unit's number, and the number of bytes that follow."""
 
-PIPE_BYTES = 1 << 20
-"""Size of a pipe, where the system allows it. A result or several fit, so that each takes few calls."""
-
 _FORKING = threading.Lock()
 """Held while the write end of a pipe is open here. A child that another thread forks would inherit it and keep it open,
 and then this process would not notice the death of the pipe's own child."""
-
-_MOST_PROCESSES = 8
-"""More processes only wait for one disk, and for each other in the kernel."""
 
 
 def processors() -> int:
     """Give the number of processes that it pays to use."""
     if not can_fork():
         return 1
-    return min(_MOST_PROCESSES, len(os.sched_getaffinity(0)))
+    return min(MOST_PROCESSES, len(os.sched_getaffinity(0)))
 
 
 def can_fork() -> bool:
@@ -112,7 +108,7 @@ def _run_children(
             _keep_all([pipe for _, pipe in children], keep)
         finally:
             for pid, pipe in children:
-                end_child(pid, pipe)
+                _end_child(pid, pipe)
     return given
 
 
@@ -134,25 +130,10 @@ def _hand_out(units: Iterable[Unit], queue: UnitQueue) -> list[Unit]:
 def _fork(
     worker: Worker[Any, Any], enter: Callable[[], None], queue: UnitQueue, siblings: Iterable[tuple[int, int]]
 ) -> tuple[int, int]:
-    """Start one child; return its process ID and the pipe for its results."""
+    """Start one child; return its process ID and the read end of the pipe for its results, for :func:`_end_child`.
 
-    def work(pipe: int) -> None:
-        enter()
-        _hand_back(worker(queue.taken()), pipe)
-
-    return fork_with_pipe(work, [pipe for _, pipe in siblings])
-
-
-def fork_with_pipe(work: Callable[[int], None], siblings: Iterable[int]) -> tuple[int, int]:
-    """Start a process that does one thing and ends.
-
-    Args:
-        work: called in the child with the pipe to write to. An error is not passed on: its output is just incomplete.
-        siblings: read ends of the other children's pipes. The child closes them, so that each sibling notices when this
-            process no longer reads.
-
-    Returns:
-        The child's process ID, and the read end of its pipe; pass both to :func:`end_child`.
+    An error in the child is not passed on: its results are just incomplete. The child closes the pipes of its siblings,
+    so that each of them notices when this process no longer reads.
 
     Raises:
         OSError: no process can be started.
@@ -174,9 +155,10 @@ def fork_with_pipe(work: Callable[[int], None], siblings: Iterable[int]) -> tupl
         return pid, read
     # Whatever happens here, the child must not return into its parent's program: it ends in this function.
     try:
-        for descriptor in (read, *siblings):
+        for descriptor in (read, *(pipe for _, pipe in siblings)):
             os.close(descriptor)
-        work(write)
+        enter()
+        _hand_back(worker(queue.taken()), write)
     finally:
         os._exit(0)
 
@@ -235,7 +217,7 @@ def _whole_results(received: bytearray) -> Iterator[tuple[int, Any]]:
         yield number, result
 
 
-def end_child(pid: int, pipe: int) -> None:
+def _end_child(pid: int, pipe: int) -> None:
     """Close a child's pipe and wait for the child. One that still works, because this process gave up, is killed."""
     os.close(pipe)
     if os.waitpid(pid, os.WNOHANG)[0] == 0:

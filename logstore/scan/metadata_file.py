@@ -18,8 +18,9 @@ from layout.errors import BrokerEffect, DamagedFileError
 from layout.ids import TopicId
 from layout.partition_metadata import EmptyFileError, PartitionMetadata, ZeroTopicIdError
 from logstore.errors import UnreadableFileError
-from logstore.fs import FIRST_READ, READ_FLAGS, read_small_file
+from logstore.fs import READ_FLAGS, read_small_file
 from logstore.rows import MetadataState
+from logstore.tunables import FIRST_READ_BYTES
 
 METADATA_LIMIT = 1 << 16
 """Largest ``partition.metadata`` in bytes. A broker writes 43, and reads no more than two lines."""
@@ -104,7 +105,7 @@ def read_topic_id(path: str, topic: str | None, partition: int | None, known: di
     try:
         descriptor = os.open(path + _BELOW, READ_FLAGS)
         try:
-            data = os.read(descriptor, FIRST_READ)
+            data = os.read(descriptor, FIRST_READ_BYTES)
         finally:
             os.close(descriptor)
     except OSError:
@@ -129,7 +130,7 @@ def read_topic_ids_fast(folder: str, names: Iterable[str], known: dict[bytes, st
         for name in names:
             descriptor = os.open(folder + name + _BELOW, READ_FLAGS)
             try:
-                data = os.read(descriptor, FIRST_READ)
+                data = os.read(descriptor, FIRST_READ_BYTES)
             finally:
                 os.close(descriptor)
             text = known.get(data) or _learn(data, known)

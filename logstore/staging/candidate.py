@@ -11,9 +11,10 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.arguments import check_fields
 from logstore.errors import InvalidArgumentError
-from logstore.fs import DIRECTORY_FLAGS, FIRST_READ, READ_FLAGS, Directory
+from logstore.fs import DIRECTORY_FLAGS, READ_FLAGS, Directory
 from logstore.scan import read_metadata_file
 from logstore.staging.listing import Staged
+from logstore.tunables import FIRST_READ_BYTES
 
 _BY_NAME_FLAGS: Final = DIRECTORY_FLAGS | getattr(os, "O_PATH", 0)
 """Flags for a directory whose entries are used by name and never listed; ``O_PATH`` is quicker where it exists."""
@@ -90,7 +91,7 @@ def unchanged_inode(candidate: Candidate, parent: Directory, name: str) -> int |
             status = os.fstat(descriptor)
             file = os.open(partition_metadata.FILE_NAME, READ_FLAGS, dir_fd=descriptor)
             try:
-                data = os.read(file, FIRST_READ)
+                data = os.read(file, FIRST_READ_BYTES)
             finally:
                 os.close(file)
         finally:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore import UnreadableFileError
-from logstore.fs import FIRST_READ, READ_FLAGS, kind_of_file, read_small_file, refusal
+from logstore.fs import READ_FLAGS, kind_of_file, read_small_file, refusal
+from logstore.tunables import FIRST_READ_BYTES
 
 
 def test_a_file_that_is_not_there_is_none(tmp_path: Path) -> None:
@@ -91,7 +92,7 @@ def test_every_type_of_file_has_its_words() -> None:
     assert refusal(OSError("no number")) == "cannot be read: no number"
 
 
-@pytest.mark.parametrize("length", [FIRST_READ - 1, FIRST_READ, FIRST_READ + 1])
+@pytest.mark.parametrize("length", [FIRST_READ_BYTES - 1, FIRST_READ_BYTES, FIRST_READ_BYTES + 1])
 def test_files_around_the_size_of_the_first_read_are_read_whole(tmp_path: Path, length: int) -> None:
     (tmp_path / "file").write_bytes(b"x" * length)
     assert read_small_file(f"{tmp_path}/file", 4096) == b"x" * length

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logstore.parallel import PIPE_BYTES, can_fork, end_child, fork_with_pipe, processors, spread
+from logstore.parallel import can_fork, processors, spread
 from logstore.parallel.processes import UnitQueue
+from logstore.tunables import PIPE_BYTES
 from tests.logstore.children import child, ended_well
 from tests.patience import PATIENCE_S
 
@@ -254,6 +255,7 @@ def test_without_fork_this_process_does_it_all(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("sys.platform", "elsewhere")
     monkeypatch.delattr(os, "fork")
     assert spread(_square, range(3), 4, _taken) == [b"0", b"1", b"4"]
+    assert not can_fork()
     assert processors() == 1
 
 
@@ -352,19 +354,3 @@ def test_nothing_is_left_open() -> None:
         queue.finish()
         queue.finish()
     assert len(os.listdir("/proc/self/fd")) == before
-
-
-def test_what_a_forked_process_writes_is_read_until_its_end() -> None:
-    assert can_fork()
-    pid, pipe = fork_with_pipe(lambda write: (os.write(write, b"done"), None)[1], [])
-    assert [os.read(pipe, 10), os.read(pipe, 10)] == [b"done", b""]
-    end_child(pid, pipe)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(pid, 0)
-
-
-def test_a_forked_process_that_still_works_is_ended() -> None:
-    pid, pipe = fork_with_pipe(lambda _: time.sleep(24 * 3600), [])
-    end_child(pid, pipe)  # which does not wait for a day
-    with pytest.raises(ChildProcessError):
-        os.waitpid(pid, 0)
