@@ -85,13 +85,9 @@ class Authorizer:
     def __init__(
         self, session: Session, *, super_users: Collection[str] = (), allow_when_nothing_is_said: bool = True
     ) -> None:
-        """Read through a session.
+        """Read through a broker's session.
 
-        Args:
-            session: of the broker.
-            super_users: principals that may do everything.
-            allow_when_nothing_is_said: the answer for a topic without ACLs, in a namespace without ACLs (Kafka's
-                ``allow.everyone.if.no.acl.found``, which is false there).
+        ``allow_when_nothing_is_said`` is Kafka's ``allow.everyone.if.no.acl.found``, which is false there.
         """
         self._session = session
         self._super_users = frozenset(super_users)

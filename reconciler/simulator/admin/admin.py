@@ -28,7 +28,7 @@ from reconciler.simulator.admin.commands import (
     outcome_of,
 )
 from reconciler.simulator.admin.configs import alter_namespace_configs
-from reconciler.simulator.admin.controller_node import AdminController, ControllerNode
+from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.create import create_topic
 from reconciler.simulator.admin.delete import (
     DeletePartitions,
@@ -41,7 +41,7 @@ from reconciler.simulator.admin.delete import (
 from reconciler.simulator.admin.describe import subscribed_topics
 from reconciler.simulator.admin.replication import PreferredElections, check_reassigned, start_reassignment
 from reconciler.simulator.admin.zookeeper_namespaces import NamespaceSweep, move_topic
-from reconciler.simulator.controller import FewerPartitionsSettings
+from reconciler.simulator.controller import Controller, FewerPartitionsSettings
 from reconciler.simulator.kernel import Timers
 from reconciler.simulator.zookeeper import Session, topic_path
 from reconciler.sources.zookeeper import decode_topic
@@ -52,7 +52,7 @@ class Admin:
 
     def __init__(
         self,
-        controller: AdminController,
+        controller: Controller,
         session: Callable[[], Session],
         metadata: describe.Metadata,
         timers: Timers,
@@ -63,14 +63,7 @@ class Admin:
     ) -> None:
         """Answer for one broker.
 
-        Args:
-            controller: in the broker's process.
-            session: gives the session that the broker holds now.
-            metadata: answers as the broker answers its clients.
-            timers: of its machine.
-            random: draws topic IDs and assignments.
-            authorizer: decides who may do what; None: everybody may do everything.
-            fewer_partitions: as the controller has them; None: the defaults, by which no partition can be deleted.
+        Without an authorizer everybody may do everything; without ``fewer_partitions`` no partition can be deleted.
         """
         self._timers, self._fewer = timers, fewer_partitions or FewerPartitionsSettings()
         self.node = ControllerNode(controller, session)

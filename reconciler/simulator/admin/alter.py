@@ -24,12 +24,7 @@ from reconciler.sources.zookeeper import encode_topic, topic_id_of
 
 
 def alter_topic(node: ControllerNode, wanted: AlterTopic, random: Random) -> None:
-    """Alter a topic.
-
-    Args:
-        node: where to write.
-        wanted: the topic and its one change.
-        random: draws the new replicas of a greater factor.
+    """Alter a topic; ``random`` draws the new replicas of a greater factor.
 
     Raises:
         CommandRefusedError: 42 for no change, or more than one; 3, 17, 60 for the topic; 37, 38, 39, 40 for what is

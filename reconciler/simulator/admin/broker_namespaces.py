@@ -21,13 +21,7 @@ class BrokerNamespaces:
     """Keeps one broker's log dirs in step with ZooKeeper, from the broker's start to its end."""
 
     def __init__(self, store: LogStore, session: Session, say: Callable[[str], None]) -> None:
-        """Follow a broker's session.
-
-        Args:
-            store: its log dirs.
-            session: of the broker; each session needs a new BrokerNamespaces.
-            say: adds a line to the history.
-        """
+        """Follow a broker's session; each session needs a new BrokerNamespaces."""
         self._store, self._session, self._say = store, session, say
 
     def start(self) -> None:

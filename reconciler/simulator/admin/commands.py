@@ -105,10 +105,7 @@ def carry_out(
 ) -> dict[Key, CommandOutcome]:
     """Carry out the instructions of a batch in order; a refused instruction does not stop the others (KIP4-1, KIP4-2).
 
-    Args:
-        batch: the instructions.
-        key: gives the subject of an instruction; instructions that share a subject are all refused.
-        do: carries out one instruction.
+    Instructions that share a key, their subject, are all refused.
 
     Returns:
         The outcomes in the order of the batch.

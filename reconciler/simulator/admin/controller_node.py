@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
+from reconciler.simulator.controller import Controller
 from reconciler.simulator.zookeeper import (
     CONTROLLER_EPOCH,
     BadVersionError,
@@ -26,30 +25,10 @@ from reconciler.simulator.zookeeper import (
 from reconciler.sources.zookeeper import TopicNode, decode_topic
 
 
-class AdminController(Protocol):
-    """The controller in this broker's process, as the commands use it."""
-
-    @property
-    def active(self) -> bool:
-        """Whether it believes itself to be the cluster's controller."""
-
-    @property
-    def epoch(self) -> int:
-        """The epoch in which it was elected."""
-
-    def reassign(
-        self, assignments: Mapping[TopicPartition, tuple[int, ...] | None]
-    ) -> Mapping[TopicPartition, KafkaError]:
-        """Begin to reassign partitions to other replicas; None cancels a reassignment."""
-
-    def elect_preferred(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, KafkaError]:
-        """Have the first replicas lead."""
-
-
 class ControllerNode:
     """The controller and its session, as the commands use them."""
 
-    def __init__(self, controller: AdminController, session: Callable[[], Session]) -> None:
+    def __init__(self, controller: Controller, session: Callable[[], Session]) -> None:
         """Take the controller, and a function that gives the session of its broker."""
         self.controller = controller
         self._session = session

@@ -30,12 +30,7 @@ from reconciler.sources.zookeeper import encode_topic
 
 
 def create_topic(node: ControllerNode, wanted: CreateTopic, random: Random) -> None:
-    """Create a topic.
-
-    Args:
-        node: where to write.
-        wanted: the topic.
-        random: draws its ID, and an assignment by counts.
+    """Create a topic; ``random`` draws its ID, and an assignment by counts.
 
     Raises:
         InvalidNameError: it cannot have this name.

@@ -78,14 +78,9 @@ class PartitionOutcome:
 def request_fewer(
     node: ControllerNode, wanted: DeletePartitions, *, delay_ms: int, now_ms: int, settings: FewerPartitionsSettings
 ) -> list[int]:
-    """Write a request for fewer partitions into ZooKeeper.
+    """Write a request for fewer partitions into ZooKeeper, at ``now_ms`` by the controller's clock.
 
-    Args:
-        node: where to write.
-        wanted: the topic, and its new number of partitions.
-        delay_ms: how long consumers may still read the partitions; 0: not at all.
-        now_ms: by the controller's clock.
-        settings: of the controller.
+    Consumers may read the partitions for ``delay_ms`` more; 0: not at all.
 
     Returns:
         The partitions that will be deleted.

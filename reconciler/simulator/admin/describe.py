@@ -75,10 +75,6 @@ def subscribed_topics(pattern: str, topics: Iterable[str]) -> list[str]:
     ``.*`` matches the topics of all namespaces, and ``bla.*`` also the topics of a namespace ``bla``: KIP-37 says so,
     and warns of it. Topics that brokers create for themselves are left out, as Kafka's consumers leave them out.
 
-    Args:
-        pattern: a regular expression, for example a plain name.
-        topics: full names, of all namespaces.
-
     Raises:
         UsageError: the pattern is no regular expression.
     """

@@ -188,11 +188,7 @@ def move_topic(node: ControllerNode, topic: str, namespace: str) -> str:
 
     One transaction moves the topic's node, the states of its partitions with leaders and epochs, its configs and its
     ACLs. The versions of the states begin anew. The controller sees a known topic ID under another name (KIP516-13).
-
-    Args:
-        node: where to write.
-        topic: its full name.
-        namespace: its new namespace; empty: the default namespace.
+    The empty namespace is the default one.
 
     Raises:
         InvalidNameError: a name breaks the rules.

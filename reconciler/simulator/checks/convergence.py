@@ -112,9 +112,7 @@ def _was_full(cluster: Cluster, member: Member) -> bool:
 def check_converged(cluster: Cluster, *, durable: bool = False) -> None:
     """Check the disks of a cluster at rest against its wanted state.
 
-    Args:
-        cluster: at rest.
-        durable: acknowledged means synced, and no disk was lost.
+    ``durable``: acknowledged means synced, and no disk was lost.
 
     Raises:
         BrokenInvariantError: with everything that is wrong.

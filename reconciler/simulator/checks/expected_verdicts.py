@@ -65,11 +65,7 @@ def check_audit(cluster: Cluster) -> None:
 def differences(rows: Sequence[Row], zookeeper: ZooKeeper, oracle: Oracle, now_ms: int) -> list[str]:
     """Audit one broker's disks, and list the differences from the verdicts that the znodes give, a sentence each.
 
-    Args:
-        rows: a scan of all log dirs of one broker.
-        zookeeper: of the cluster.
-        oracle: the same cluster, read by other code.
-        now_ms: the broker's time of day, which decides what is due.
+    The rows are of a scan of all its log dirs; ``now_ms``, its time of day, decides what is due.
     """
     return _differences(expected_state(zookeeper), rows, oracle, now_ms)
 

@@ -52,11 +52,7 @@ class Invariants:
             member.network.on_answer = partial(self._served, member)
 
     def look(self, *, everywhere: bool = False) -> None:
-        """Check what the last event changed.
-
-        Args:
-            everywhere: check all machines, not only the one of the event, because something was changed without an
-            event.
+        """Check what the last event changed; ``everywhere``: all machines, because something changed without an event.
 
         Raises:
             BrokenInvariantError: an invariant does not hold.

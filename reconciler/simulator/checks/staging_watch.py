@@ -61,9 +61,7 @@ class StagingWatch:
     def __init__(self, oracle: Oracle, acknowledged: Callable[[TopicPartition], bool]) -> None:
         """Begin; every machine is new.
 
-        Args:
-            oracle: says which replicas are wanted where.
-            acknowledged: whether a partition, under its present topic ID, holds an acknowledged record.
+        ``acknowledged`` says whether a partition, under its present topic ID, holds an acknowledged record.
         """
         self._oracle, self._acknowledged = oracle, acknowledged
         self._looks: dict[int, _LastLook] = {}

@@ -150,13 +150,7 @@ class Cluster:
         *,
         assignment: Mapping[int, Sequence[int]] | None = None,
     ) -> TopicId:
-        """Create a topic, and wait until all its partitions have leaders (CREATE-4).
-
-        Args:
-            topic: full name.
-            partitions: how many.
-            factor: replicas of each partition.
-            assignment: partition → brokers, instead of ``partitions`` and ``factor``.
+        """Create a topic, by counts or by an assignment, and wait until all its partitions have leaders (CREATE-4).
 
         Raises:
             RefusedError: the controller refuses.

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import cast
 
 from logstore import check_fields
 from logstore.purge import Purged
@@ -89,16 +88,7 @@ class Member:
         settings: ClusterSettings,
         random: Random,
     ) -> None:
-        """Put together a machine that is off.
-
-        Args:
-            node_id: the broker's number.
-            folder: an empty one, for its disks.
-            world: time, network and faults.
-            zookeeper: of the cluster.
-            settings: of the cluster.
-            random: draws topic IDs and assignments.
-        """
+        """Put together a machine that is off; ``folder`` is empty, and for its disks."""
         self.node_id, self.name = node_id, broker_endpoint(node_id)
         self._world, self._settings, self._random = world, settings, random
         self.disks = MachineDisks(folder, settings.log_dirs, self._changes_a_disk)
@@ -129,7 +119,7 @@ class Member:
     @property
     def controller(self) -> Controller:
         """The controller in the broker's process; there is none while it is down."""
-        return cast("Controller", self.broker.controller)
+        return self.broker.controller
 
     @property
     def admin(self) -> Admin:

@@ -185,14 +185,7 @@ class Watches:
     def __init__(
         self, session: Session, active: ActiveController, guarded: Callable[[Callable[[], None]], None], later: Later
     ) -> None:
-        """Watch nothing yet.
-
-        Args:
-            session: on which the nodes are watched.
-            active: has the parts that look at the nodes.
-            guarded: calls a function, unless the controller has resigned by then.
-            later: calls a function later, unless the controller has resigned by then.
-        """
+        """Watch nothing yet; ``guarded`` and ``later`` call nothing after the controller has resigned."""
         self._session, self._active, self._guarded, self._later = session, active, guarded, later
         self._due: dict[str, None] = {}
 

@@ -113,14 +113,10 @@ def check_by_hand(assignment: Mapping[int, Sequence[int]]) -> None:
 def check_added_by_hand(
     assignment: Mapping[int, Sequence[int]], *, existing: int, wanted: int, factor: int, brokers: Sequence[int]
 ) -> None:
-    """Check an assignment, made by hand, of partitions that are added to a topic.
+    """Check an assignment, made by hand, of partitions that are added to the ``existing`` ones of a topic.
 
-    Args:
-        assignment: of the new partitions only.
-        existing: number of present partitions.
-        wanted: number of partitions afterwards.
-        factor: number of replicas of the topic's partitions.
-        brokers: the live brokers; unlike for a new topic, no other may be named.
+    The assignment has the new partitions alone, up to ``wanted``; unlike for a new topic, only live brokers may be
+    named.
 
     Raises:
         AssignmentError: 39 when a rule is broken; the message has every reason.

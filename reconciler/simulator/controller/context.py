@@ -134,9 +134,7 @@ class ControllerContext:
     def is_online(self, replica: Replica, *, though_leaving: bool = False) -> bool:
         """Return whether a replica can serve: its broker lives, and its log dir has not failed.
 
-        Args:
-            replica: on any broker.
-            though_leaving: a broker that is about to stop counts too.
+        ``though_leaving``: a broker that is about to stop counts too.
         """
         lives = replica.broker in self.brokers and (though_leaving or replica.broker not in self.shutting_down)
         return lives and replica not in self.offline

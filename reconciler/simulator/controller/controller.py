@@ -38,17 +38,10 @@ class Controller:
         *,
         extensions: Sequence[Callable[[ActiveController], Extension]] = (),
     ) -> None:
-        """Do nothing until it is started.
+        """Do nothing until it is started; ZooKeeper is used through the session passed to :meth:`start`.
 
-        Args:
-            node_id: ID of the broker in whose process it runs.
-            broker_epoch: returns the epoch of that broker's registration; -1: it has none.
-            zookeeper: of the cluster; it is read and written through the session passed to :meth:`start`.
-            network: carries its requests.
-            timers: of the machine.
-            journal: the history.
-            settings: None: the defaults.
-            extensions: each makes an extension at every election, such as fewer partitions.
+        The broker epoch is -1 where the broker is not registered. Each extension, such as fewer partitions, is made
+        anew at every election.
         """
         self.node_id = node_id
         self._broker_epoch, self._network, self._timers = broker_epoch, network, timers

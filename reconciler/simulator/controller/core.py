@@ -42,10 +42,8 @@ class ControllerCore:
     ) -> LeaderAndIsr | None:
         """Change a leader or an in-sync set: first in ZooKeeper, then in the context (CREATE-4).
 
-        Args:
-            partition: that has had a leader.
-            change: returns the new state for the newest one; None: no change. Called again when ZooKeeper has a newer
-                state.
+        ``change`` returns the new state for the newest one, or None for no change; it is called again when ZooKeeper
+        has a newer state.
 
         Returns:
             The new state; None: there was no change, or the topic was deleted and its node is gone.

@@ -66,9 +66,7 @@ class Deletions:
     def begin_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         """Begin to delete partitions of topics that stay, except those that are being deleted already. Sends.
 
-        Args:
-            partitions: that exist; the caller keeps the request where it survives this controller, and calls again
-                after the next election.
+        The caller keeps the request where it survives this controller, and calls again after the next election.
         """
         begun = [each for each in partitions if each in self._context.assignments]
         begun = [each for each in begun if not self._context.is_leaving(each)]
@@ -92,11 +90,7 @@ class Deletions:
         )
 
     def resume(self, *, retry: bool = False) -> None:
-        """Finish complete deletions, and retry failed ones. Sends.
-
-        Args:
-            retry: retry at once; False: after a while.
-        """
+        """Finish complete deletions, and retry failed ones, at once or after a while. Sends."""
         self._finish()
         waiting = [
             replica

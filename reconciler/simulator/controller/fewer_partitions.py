@@ -105,13 +105,7 @@ class FewerPartitions:
     """The extension of an active controller that carries out the requests."""
 
     def __init__(self, active: ActiveController, now_ms: Callable[[], int], settings: FewerPartitionsSettings) -> None:
-        """Extend a controller.
-
-        Args:
-            active: the controller.
-            now_ms: returns the machine's time.
-            settings: whether requests are carried out, and how often delays are looked at.
-        """
+        """Extend a controller; ``now_ms`` returns the machine's time."""
         self._active, self._context, self._nodes = active, active.core.context, active.core.nodes
         self._now_ms, self._settings = now_ms, settings
 

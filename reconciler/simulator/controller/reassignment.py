@@ -34,8 +34,7 @@ class Reassignments:
     ) -> dict[TopicPartition, KafkaError]:
         """Begin, change or cancel reassignments, each independently. Sends.
 
-        Args:
-            assignments: partition → its target brokers, the preferred leader first; None: cancel.
+        Each partition has its target brokers, the preferred leader first; None: cancel.
 
         Returns:
             For each: NONE, UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, or NO_REASSIGNMENT_IN_PROGRESS.
@@ -50,11 +49,7 @@ class Reassignments:
         return answers
 
     def resume(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Continue reassignments where possible. Sends.
-
-        Args:
-            partitions: None: all partitions.
-        """
+        """Continue reassignments where possible; None: of all partitions. Sends."""
         for partition in sorted(self._context.assignments if partitions is None else partitions):
             assignment = self._context.assignments.get(partition)
             if assignment is None or self._context.is_leaving(partition) or not assignment.is_being_reassigned:

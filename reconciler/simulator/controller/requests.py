@@ -97,12 +97,7 @@ class RequestBatch:
         self.update_metadata([partition])
 
     def update_metadata(self, partitions: Iterable[TopicPartition] = (), brokers: Iterable[int] | None = None) -> None:
-        """Send brokers the metadata for clients: the live brokers, and some partitions.
-
-        Args:
-            partitions: empty: the live brokers alone.
-            brokers: that get it; None: all live brokers.
-        """
+        """Send brokers, or all live ones, the metadata for clients: the live brokers, and some partitions."""
         updated = list(partitions)
         for broker in self._context.brokers if brokers is None else brokers:
             self._metadata.setdefault(broker, set()).update(updated)
@@ -112,13 +107,10 @@ class RequestBatch:
         self._gone.append(topic)
 
     def stop_replica(self, replica: Replica, topic_id: TopicId | None, *, delete: bool, leaving: bool = False) -> None:
-        """Ask a broker to stop serving a replica.
+        """Ask a broker to stop serving a replica, whose topic may be deleted already.
 
-        Args:
-            replica: to be stopped.
-            topic_id: of its topic, which may be deleted already.
-            delete: delete the replica too; this replaces an unsent request that only stops it.
-            leaving: its partition is being deleted, so that its leader epoch means nothing.
+        ``delete`` deletes it too, and replaces an unsent request that only stops it; ``leaving``: its partition is
+        being deleted, so that its leader epoch means nothing.
         """
         (topic, number), stops = (replica.partition.topic, replica.partition.partition), self._stops
         sent_id = topic_id if self._settings.topic_ids else None
@@ -254,10 +246,7 @@ def partition_metadata(
 ) -> PartitionMetadata:
     """Return the metadata for clients of a partition that has had a leader (KIP516-9, KIP694-1).
 
-    Args:
-        context: of the controller.
-        partition: that has had a leader.
-        deleted: its topic is deleted; a partition that is being deleted counts as deleted too.
+    ``deleted``: its topic is deleted; a partition that is being deleted counts as deleted too.
     """
     state, replicas = context.leadership[partition], context.assignments[partition].replicas
     online = context.online(partition, though_leaving=True)
@@ -286,15 +275,9 @@ class Channels:
         guarded: Callable[[Callable[[], None]], None],
         step: Callable[[str], None],
     ) -> None:
-        """Start without any queue.
+        """Start without any queue; ``step`` is called with a label before each first sending.
 
-        Args:
-            node_id: ID of the broker in whose process the controller runs; its end point sends.
-            network: carries requests and answers.
-            settings: have the pauses before a request is sent again.
-            later: of this controller.
-            guarded: calls a function after an answer, unless the controller has resigned.
-            step: called with a label before each first sending.
+        Once the controller has resigned, ``later`` and ``guarded`` call nothing.
         """
         self._sender, self._network, self._later, self._guarded = broker_endpoint(node_id), network, later, guarded
         self._step, self._settings = step, settings
@@ -331,13 +314,7 @@ class Channels:
         return len(found.queue) if found is not None else 0
 
     def send(self, broker: int, request: SentRequest, answered: ResponseHandler) -> None:
-        """Queue a request to a broker; without a queue it is dropped, for the broker is gone.
-
-        Args:
-            broker: that gets the request.
-            request: to be sent.
-            answered: called once with the answer.
-        """
+        """Queue a request to a broker, answered once; without a queue it is dropped, for the broker is gone."""
         channel = self._open.get(broker)
         if channel is None:
             return

@@ -62,11 +62,7 @@ def shutdown_election(
 ) -> ElectedLeader | None:
     """Elect the first live replica in sync whose broker stays; replicas on stopping brokers leave the in-sync set.
 
-    Args:
-        replicas: of the partition, in order of preference.
-        isr: the in-sync replicas.
-        live: replicas that can serve, including those on brokers that are about to stop.
-        leaving: brokers that are about to stop.
+    ``live`` includes the replicas on brokers that are about to stop.
     """
     leader = next((each for each in replicas if each in live and each in isr and each not in leaving), None)
     return None if leader is None else ElectedLeader(leader, tuple(each for each in isr if each not in leaving))

@@ -40,12 +40,7 @@ class StateTable(Generic[K, S]):
     """The word for one of them in messages."""
 
     def __init__(self, valid_previous: Mapping[S, frozenset[S]], non_existent: S) -> None:
-        """Start empty.
-
-        Args:
-            valid_previous: for each state, the states from which it can be reached.
-            non_existent: the state of everything that is not in the table.
-        """
+        """Start empty: everything is non-existent. ``valid_previous`` says from where each state can be reached."""
         self._valid_previous, self._non_existent = valid_previous, non_existent
         self._states: dict[K, S] = {}
 

@@ -135,11 +135,8 @@ class ClusterNodes:
     def restarted(self, partitions: Iterable[TopicPartition], brokers: Mapping[int, int]) -> set[int]:
         """Find brokers that are in sync by a state that was written before they registered.
 
-        The writer of such a state did not know of the restart, in which a broker loses what it had not synced.
-
-        Args:
-            partitions: whose states are read.
-            brokers: registered brokers with their epochs, which are transactions like those that change a node.
+        The writer of such a state did not know of the restart, in which a broker loses what it had not synced. A
+        broker's epoch is a transaction like those that change a node.
         """
         found = set()
         for partition in partitions:
@@ -185,10 +182,7 @@ class ClusterNodes:
     ) -> None:
         """Change some partitions of a topic's node, and write it as version 3; the other partitions stay.
 
-        Args:
-            topic: by full name.
-            topic_id: its ID from now on.
-            changes: partition → its brokers; None: the partition goes, with its state, in the same transaction.
+        A partition whose brokers are None goes, with its state, in the same transaction.
 
         Raises:
             NoNodeError: the topic was deleted.

@@ -76,11 +76,7 @@ class TopicChanges:
         self.delete_marked(marked)
 
     def delete_marked(self, marked: Iterable[str] | None = None) -> None:
-        """Delete the marked topics: with an ID at once, without one the old way. Sends.
-
-        Args:
-            marked: None: read from ZooKeeper.
-        """
+        """Delete the marked topics: with an ID at once, without one the old way. Sends. None: read the marks first."""
         old_way = []
         for topic in self._core.nodes.marked() if marked is None else marked:
             if topic not in self._context.births:
@@ -198,11 +194,8 @@ class DeletedTopics:
         """Remove a topic whose node is gone from the context and the clients' metadata, and delete its replicas.
 
         A topic without an ID is only forgotten: its name may be another topic's by now, and a request by name would
-        delete that topic.
-
-        Args:
-            topic: by its last known name.
-            renamed: the topic has another name now, with the same ID: its replicas stay (KIP516-13).
+        delete that topic. A topic that is
+        ``renamed`` has another name now, with the same ID: its replicas stay (KIP516-13).
         """
         context, topic_id = self._context, self._context.topic_ids.get(topic)
         partitions = context.partitions_of(topic)
@@ -225,12 +218,7 @@ class DeletedTopics:
             self._begin(DeletedTopic(topic, topic_id, [each for each, state in left if state in _LEFT]))
 
     def stopped(self, topic_id: TopicId | None, broker: int, errors: Mapping[int, int]) -> bool:
-        """Handle the answer of a broker.
-
-        Args:
-            topic_id: in the request.
-            broker: that answered.
-            errors: partition → error.
+        """Handle the answer of a broker to a request for a topic ID; partition → error.
 
         Returns:
             Whether the topic is being collected.

@@ -52,8 +52,7 @@ class EventQueue:
     def take(self, lives: Mapping[str, int]) -> tuple[Event, Callable[[], None]] | None:
         """Take the next event that was not cancelled and whose machine still lives the same life, with its callback.
 
-        Args:
-            lives: machine → number of its crashes so far.
+        ``lives`` counts the crashes of each machine.
 
         Returns:
             None: no event is left.
@@ -94,11 +93,7 @@ class History:
     """
 
     def __init__(self, since_ms: Callable[[], int]) -> None:
-        """Start empty.
-
-        Args:
-            since_ms: returns the true time, in ms since the beginning.
-        """
+        """Start empty; ``since_ms`` returns the true time, in ms since the beginning."""
         self.folder = ""
         self.lines: list[str] = []
         self.trace: list[tuple[int, str, str]] = []

@@ -52,12 +52,7 @@ class SimulatedNetwork:
     """A :class:`~reconciler.simulator.kernel.Network`; an endpoint is the name of a machine."""
 
     def __init__(self, machines: MachineLives, goes_wrong: Callable[[str], bool]) -> None:
-        """Start without any server.
-
-        Args:
-            machines: the machines and their lives.
-            goes_wrong: draws whether a fault of a kind happens to one message.
-        """
+        """Start without any server; ``goes_wrong`` draws whether a fault of a kind happens to one message."""
         self._machines, self._goes_wrong, self._random = machines, goes_wrong, machines.randomness("network")
         self._servers: dict[str, Server] = {}
         self._calls: dict[int, _Call] = {}

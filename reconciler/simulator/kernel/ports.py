@@ -36,12 +36,9 @@ class Timers(Protocol):
         """The machine's time of day, which may be wrong and may jump."""
 
     def after(self, delay_ms: int, label: str, act: Callable[[], None]) -> Timer:
-        """Call a function after a delay in true time.
+        """Call a function after a delay in true time; 0: as soon as everything that is due now was done.
 
-        Args:
-            delay_ms: 0: as soon as everything that is due now was done.
-            label: names the timer in the history: ``purge``, ``retry deletion of orders``.
-            act: the function.
+        The label names the timer in the history: ``purge``, ``retry deletion of orders``.
         """
 
 

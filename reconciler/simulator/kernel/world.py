@@ -43,13 +43,7 @@ class World:
     def __init__(
         self, seed: int, rates: FaultRates | None = None, *, fault_interval_ms: int = FAULT_INTERVAL_MS
     ) -> None:
-        """Start with an empty queue.
-
-        Args:
-            seed: any whole number.
-            rates: of faults; None: no fault happens.
-            fault_interval_ms: time between two draws of the faults of machines.
-        """
+        """Start with an empty queue; without rates no fault happens. Faults of machines are drawn at each interval."""
         self.seed, self.now_ms, self.events = seed, START_MS, 0
         self.random = self.randomness("world")
         self.history = History(lambda: self.now_ms - START_MS)
@@ -84,13 +78,9 @@ class World:
         return True
 
     def run(self, steps: int | None = None, *, for_ms: int | None = None) -> int:
-        """Let events happen, and return how many did.
+        """Let events happen, at most so many, for at most so long in true time, and return how many did.
 
         With neither limit it goes on until no event is left, which with faults or regular timers is never.
-
-        Args:
-            steps: events at most.
-            for_ms: true time at most.
         """
         done, end_ms = 0, None if for_ms is None else self.now_ms + for_ms
         while steps is None or done < steps:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from layout import meta_properties
 from layout.meta_properties import MetaProperties
@@ -26,24 +25,14 @@ from logstore.purge import Purged
 from logstore.store import LogStore, StoreOptions
 from reconciler.broker import Broker
 from reconciler.errors import ReconcilerError
+from reconciler.simulator.controller import Controller
 from reconciler.simulator.kernel import Journal, Network, Timers, broker_endpoint
+from reconciler.simulator.machine.disks import MachineDisks
 from reconciler.simulator.machine.host import BrokerSettings, Host, MachineClock, short_path
 from reconciler.simulator.machine.hosted_replicas import HostedReplicas
-from reconciler.simulator.machine.life import BrokerLife, RunsController
+from reconciler.simulator.machine.life import BrokerLife
 from reconciler.simulator.machine.serving import MetadataCache
 from reconciler.simulator.zookeeper import Session, ZooKeeper
-
-
-class MountedDisks(Protocol):
-    """What a broker needs of its machine's disks."""
-
-    @property
-    def disk(self) -> Disk:
-        """The primitive changes, which a crash may undo where they were not synced."""
-
-    @property
-    def log_dirs(self) -> Sequence[str]:
-        """The paths of the log dirs, in the order in which the broker is configured."""
 
 
 class SimulatedBroker:
@@ -59,25 +48,17 @@ class SimulatedBroker:
     def __init__(  # noqa: PLR0917
         self,
         node_id: int,
-        disks: MountedDisks,
+        disks: MachineDisks,
         zookeeper: ZooKeeper,
         network: Network,
         timers: Timers,
         journal: Journal,
         settings: BrokerSettings,
-        make_controller: Callable[..., RunsController],
+        make_controller: Callable[..., Controller],
     ) -> None:
         """Put together a broker that is down.
 
-        Args:
-            node_id: its number.
-            disks: of its machine.
-            zookeeper: where it registers.
-            network: by which it is reached.
-            timers: of its machine.
-            journal: the history.
-            settings: of this broker.
-            make_controller: makes a controller of (node ID, broker epoch, ZooKeeper, network, timers, journal).
+        ``make_controller`` takes node ID, broker epoch, ZooKeeper, network, timers and journal.
         """
         self.node_id, self.settings, self.running = node_id, settings, False
         self._last_session: Session | None = None
@@ -103,7 +84,7 @@ class SimulatedBroker:
         return self._living.replicas
 
     @property
-    def controller(self) -> RunsController:
+    def controller(self) -> Controller:
         """The controller in its process; there is none while it is down."""
         return self._living.controller
 
@@ -204,15 +185,8 @@ def open_store(
     """Open a broker's log dirs, and recover what a crash left in them.
 
     A log dir without ``meta.properties`` is new, or on a disk that was replaced: it is formatted, in the scheme of the
-    others. A log dir that holds something else is left out. A disk that fails is offline from the start.
-
-    Args:
-        paths: of its log dirs, in the order in which it is configured.
-        node_id: goes into the ``meta.properties`` of a new one.
-        disk: the primitive changes.
-        clock: the machine's.
-        settings: of the broker.
-        say: called with a line about each log dir that was formatted or left out.
+    others. A log dir that holds something else is left out. A disk that fails is offline from the start. A line
+    about each log dir that was formatted or left out is given to ``say``.
 
     Raises:
         LogStoreError: no log dir can be used, or they do not belong together.

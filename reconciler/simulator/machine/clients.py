@@ -47,14 +47,7 @@ class ClientMetadata:
     """
 
     def __init__(self, endpoint: str, brokers: Sequence[int], network: Network, timers: Timers) -> None:
-        """Begin without any metadata.
-
-        Args:
-            endpoint: the client's.
-            brokers: the brokers to ask, in turn.
-            network: sends the requests.
-            timers: of the client's machine.
-        """
+        """Begin without any metadata; the brokers are asked in turn."""
         self.topics: dict[str, TopicMetadata] = {}
         self._endpoint, self._brokers, self._network, self._timers = endpoint, tuple(brokers), network, timers
         self._turn = 0
@@ -72,11 +65,7 @@ class ClientMetadata:
         return () if known is None else known.partitions
 
     def refresh(self, then: Callable[[], None] | None = None) -> None:
-        """Ask for all topics again, until a broker answers; one request at a time.
-
-        Args:
-            then: called when the answer came.
-        """
+        """Ask for all topics again, until a broker answers, and then call ``then``; one request at a time."""
         if then is not None:
             self._then.append(then)
         if not self._asking:
@@ -122,14 +111,7 @@ class Producer:
     """
 
     def __init__(self, endpoint: str, metadata: ClientMetadata, network: Network, random: Random) -> None:
-        """Make a producer.
-
-        Args:
-            endpoint: its own, for example ``client-1``; its values begin with it.
-            metadata: its knowledge of topics.
-            network: sends the requests.
-            random: chooses partitions.
-        """
+        """Make a producer; its values begin with its endpoint, for example ``client-1``."""
         self.acknowledged: list[AcknowledgedRecord] = []
         self.unsure: dict[str, str] = {}
         self.on_acknowledged: Callable[[AcknowledgedRecord], None] = lambda record: None
@@ -186,14 +168,7 @@ class Consumer:
     """
 
     def __init__(self, endpoint: str, metadata: ClientMetadata, network: Network, *, by_name: bool = False) -> None:
-        """Make a consumer.
-
-        Args:
-            endpoint: its own.
-            metadata: its knowledge of topics.
-            network: sends the requests.
-            by_name: ask without topic IDs, as clients before KIP-516 do.
-        """
+        """Make a consumer; ``by_name``: it asks without topic IDs, as clients before KIP-516 do."""
         self.seen: dict[BelievedPartition, list[Record]] = {}
         self.on_record: Callable[[BelievedPartition, Record], None] = lambda believed, record: None
         self._endpoint, self._metadata, self._network, self._by_name = endpoint, metadata, network, by_name

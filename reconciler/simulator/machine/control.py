@@ -177,11 +177,7 @@ class NamespaceChanges:
         self._host, self._store, self._replicas = host, store, replicas
 
     def prepare(self, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> LeaderAndIsrRequest | None:
-        """Create the namespaces or rename the topics that some partitions were refused for.
-
-        Args:
-            request: a request that was handled; its epochs are not stale.
-            response: the answer to it.
+        """Create the namespaces or rename the topics that some partitions were refused for; the epochs are not stale.
 
         Returns:
             A request for these partitions alone, to be handled now; None: nothing was changed.

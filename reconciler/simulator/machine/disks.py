@@ -41,12 +41,9 @@ class MachineDisks:
     """
 
     def __init__(self, root: str, count: int, passes: Callable[[], None] = lambda: None) -> None:
-        """Mount empty disks.
+        """Mount empty disks below an empty folder, which is made where it does not exist; in memory for speed.
 
-        Args:
-            root: an empty folder, in memory for speed; it is made, with its parents, if it does not exist.
-            count: how many disks.
-            passes: called before each change, where a power cut may come: ``lambda: world.passes(machine)``.
+        ``passes`` is called before each change, where a power cut may come.
         """
         self.root, self.disk = os.path.realpath(root), CrashDisk(passes)
         self.disk.fail = self._fails_now

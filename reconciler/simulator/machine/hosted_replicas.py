@@ -24,12 +24,7 @@ class HostedReplicas:
     """The partitions that a broker leads or follows, in the order in which it got their roles."""
 
     def __init__(self, host: Host, store: LogStore) -> None:
-        """Begin with none.
-
-        Args:
-            host: of the broker.
-            store: where the replicas lie.
-        """
+        """Begin with none; the replicas lie in the store."""
         self._host, self._store = host, store
         self._partitions: dict[TopicPartition, HostedPartition] = {}
         self._log_dirs = {each.path: each for each in store.log_dirs}

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
 
 from logstore import KafkaError, LogStoreError
 from logstore.purge import Purged
 from reconciler.broker import Broker
 from reconciler.protocol import LeaderAndIsrRequest, StopReplicaRequest
+from reconciler.simulator.controller import Controller
 from reconciler.simulator.kernel import (
     AlterIsrRequest,
     Answer,
@@ -49,19 +49,6 @@ from reconciler.simulator.zookeeper import (
 from reconciler.sources.zookeeper import decode_controller, encode_log_dir_event
 
 
-class RunsController(Protocol):
-    """The controller in the broker's process."""
-
-    def start(self, session: Session) -> None:
-        """Stand for election, under this session."""
-
-    def stop(self) -> None:
-        """Forget everything."""
-
-    def handle(self, sender: str, request: AlterIsrRequest, answer: Answer) -> None:
-        """Answer a leader that asks for another in-sync set."""
-
-
 class BrokerLife:
     """A broker from one start to its end.
 
@@ -80,17 +67,12 @@ class BrokerLife:
         host: Host,
         broker: Broker,
         zookeeper: ZooKeeper,
-        make_controller: Callable[..., RunsController],
+        make_controller: Callable[..., Controller],
         halt: Callable[[str], None],
     ) -> None:
-        """Connect the parts; nothing happens yet.
+        """Connect the parts; nothing happens yet. ``halt`` ends this life, and says why.
 
-        Args:
-            host: time, network and history of this life.
-            broker: over the open store.
-            zookeeper: where it registers.
-            make_controller: makes a controller of (node ID, broker epoch, ZooKeeper, network, timers, journal).
-            halt: ends this life, and says why.
+        ``make_controller`` takes node ID, broker epoch, ZooKeeper, network, timers and journal.
         """
         self.host, self.broker, self.store, self.halt = host, broker, broker.store, halt
         self.zookeeper = zookeeper

@@ -266,11 +266,7 @@ class EpochStarts:
             self._starts.pop()
 
     def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """Find the greatest epoch up to the given one, and the offset after its last record.
-
-        Args:
-            epoch: the epoch asked for.
-            log_end: the offset after the log's last record.
+        """Find the greatest epoch up to the given one, and the offset after its last record, in a log with this end.
 
         Returns:
             (-1, -1) if the epoch is newer than every known one, or none is known; the epoch itself with the start of

@@ -61,13 +61,7 @@ class LeaderRequests:
     """Answers the requests to the partitions that one broker leads."""
 
     def __init__(self, host: Host, broker: Broker, replicas: HostedReplicas) -> None:
-        """Serve what these replicas lead.
-
-        Args:
-            host: of the broker.
-            broker: fences requests by topic ID.
-            replicas: the partitions and their roles.
-        """
+        """Serve what these replicas lead; the broker fences requests by topic ID."""
         self._host, self._broker, self._replicas = host, broker, replicas
         self._waiting: dict[TopicPartition, list[_DelayedRequest]] = {}
         self.caught_up: Callable[[HostedPartition, int], None] = lambda partition, broker: None

@@ -72,12 +72,9 @@ class RunOutcome:
 
 
 def history_settings(brokers: int = 5, rates: FaultRates | None = None, *, durable: bool = False) -> ClusterSettings:
-    """The cluster of a history.
+    """The cluster of a history, with the default faults if no rates are given.
 
-    Args:
-        brokers: how many.
-        rates: None: the default faults.
-        durable: every record is synced before it is acknowledged, and no disk is lost or replaced.
+    ``durable``: every record is synced before it is acknowledged, and no disk is lost or replaced.
     """
     rates = FaultRates.default() if rates is None else rates
     if durable:
@@ -96,12 +93,9 @@ def history_settings(brokers: int = 5, rates: FaultRates | None = None, *, durab
 
 
 def play_scenario(scenario: Scenario, seed: int = 0, *, folder: str | None = None) -> RunOutcome:
-    """Play a scenario, with no faults but its own.
+    """Play a scenario, with no faults but its own; the seed determines latencies and topic IDs.
 
-    Args:
-        scenario: its actions and expectations.
-        seed: determines latencies and topic IDs.
-        folder: where the disks stay, with the cluster's metadata; None: nowhere.
+    The disks stay in ``folder``, with the cluster's metadata; None: nowhere.
     """
     settings = replace(
         ClusterSettings(scenario.brokers, scenario.log_dirs, broker=BrokerSettings(cluster_id=CLUSTER_ID)),
@@ -121,13 +115,10 @@ def play_scenario(scenario: Scenario, seed: int = 0, *, folder: str | None = Non
 def simulate(
     seed: int, steps: int, settings: ClusterSettings | None = None, *, folder: str | None = None
 ) -> RunOutcome:
-    """Play one history, bring it to rest, and check it.
+    """Play one history of so many events, bring it to rest, and check it.
 
-    Args:
-        seed: determines the whole history.
-        steps: events, from the moment at which the cluster has formed until the faults are repaired.
-        settings: None: five brokers and the default faults.
-        folder: where the disks stay; None: nowhere.
+    The steps count from the moment at which the cluster has formed. Without settings there are five brokers and the
+    default faults. The disks stay in ``folder``; None: nowhere.
     """
     settings = settings or history_settings()
     cluster = Cluster(settings, seed=seed, folder=folder)

@@ -52,9 +52,7 @@ class Difference:
 def read(client: RealZooKeeper, root: str = "/") -> dict[str, bytes]:
     """Read the data of every node below a root, by its path below it, sorted; nodes deleted meanwhile are left out.
 
-    Args:
-        client: connected to the server.
-        root: a chroot such as ``/kafka``; not part of the paths.
+    The root, a chroot such as ``/kafka``, is not part of the paths.
     """
     from kazoo.exceptions import NoNodeError
 
@@ -77,11 +75,8 @@ def read(client: RealZooKeeper, root: str = "/") -> dict[str, bytes]:
 def write(client: RealZooKeeper, nodes: Mapping[str, bytes], root: str = "/", *, others: bool = True) -> None:
     """Bring a real server to the same nodes: create missing nodes, and set differing ones.
 
-    Args:
-        client: connected to the server.
-        nodes: data by path below the root, as :meth:`ZooKeeper.dump` gives it.
-        root: a chroot such as ``/kafka``; created where it is missing.
-        others: keep other nodes below the root; False: delete them, the deepest first.
+    The root, a chroot such as ``/kafka``, is created where it is missing. Other nodes below it stay, or with
+    ``others=False`` are deleted, the deepest first.
 
     Raises:
         InvalidPathError: a path is invalid; nothing was written.

@@ -27,11 +27,7 @@ class ZooKeeper:
     """One server, which never fails; only sessions and the machines that hold them fail."""
 
     def __init__(self, timers: Timers) -> None:
-        """Start with the root alone.
-
-        Args:
-            timers: fire the watches, after 0 ms.
-        """
+        """Start with the root alone; the timers fire the watches, after 0 ms."""
         self.nodes = Nodes()
         self.watches: dict[str, list[tuple[Session, Callable[[str], None]]]] = {}
         self.timers = timers
@@ -61,17 +57,11 @@ class Session:
     def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequence: bool = False, parents: bool = False
     ) -> str:
-        """Create a node.
+        """Create a node, and return its path.
 
-        Args:
-            path: of the node; with ``sequence``, ten digits are added to it.
-            data: of the node.
-            ephemeral: delete the node when this session ends.
-            sequence: number the node by how many children its parent ever had.
-            parents: create the missing nodes above it too, empty and lasting, each in a transaction of its own.
-
-        Returns:
-            The node's path.
+        With ``sequence`` ten digits are added: how many children its parent ever had. An ``ephemeral`` node is deleted
+        when this session ends. ``parents`` creates the missing nodes above it, empty and lasting, each in a transaction
+        of its own.
 
         Raises:
             NodeExistsError: the node exists already.
@@ -81,7 +71,7 @@ class Session:
         above = path.rpartition("/")[0]
         if parents and above and above not in self._nodes():
             self.create(above, parents=True)
-        return self._commit([Create(path, data, ephemeral, sequence)])[0]
+        return self.multi([Create(path, data, ephemeral, sequence)])[0]
 
     def get(self, path: str) -> NodeData:
         """Read a node.
@@ -111,7 +101,7 @@ class Session:
             NoNodeError: the node does not exist.
             BadVersionError: a version other than -1 was expected, and the node has another.
         """
-        self._commit([Set(path, data, version)])
+        self.multi([Set(path, data, version)])
         return self.get(path).version
 
     def delete(self, path: str, version: int = -1, *, recursive: bool = False) -> None:
@@ -123,22 +113,25 @@ class Session:
             NotEmptyError: the node has children, and the deletion is not recursive.
         """
         every = self._nodes().below(path) if recursive else [path]
-        self._commit([Delete(each, version if each == path else -1) for each in every])
+        self.multi([Delete(each, version if each == path else -1) for each in every])
 
-    def multi(self, operations: Sequence[Operation]) -> None:
-        """Do all operations as one transaction, or none of them.
+    def multi(self, operations: Sequence[Operation]) -> list[str]:
+        """Do all operations as one transaction, or none of them, and return the path of each one's node.
 
         Raises:
             SimulatedZooKeeperError: an operation cannot be done; nothing was changed.
         """
-        self._commit(operations)
+        paths = self._nodes().commit(operations, self.number)
+        for path, operation in zip(paths, operations, strict=True):
+            if not isinstance(operation, Check):
+                self._notify(path)
+        return paths
 
     def watch(self, path: str, changed: Callable[[str], None]) -> None:
-        """Watch for every change at or below a path, until the session is over.
+        """Watch for every change at or below a path, whose node may not exist yet, until the session is over.
 
-        Args:
-            path: of a node that may not exist yet; ``/`` for all nodes.
-            changed: called later, in order, with the path of each node that was created, deleted, or given other data.
+        ``changed`` is called later, in order, with the path of each node that was created, deleted, or given other
+        data.
         """
         self._nodes()
         check_path(path)
@@ -153,7 +146,7 @@ class Session:
             return
         owned = self._server.nodes.owned_by(self.number)
         if owned:
-            self._commit([Delete(path) for path in owned])
+            self.multi([Delete(path) for path in owned])
         self.expired = True
         self.abandon()
 
@@ -175,13 +168,6 @@ class Session:
         if self.expired:
             raise SessionExpiredError(f"session {self.number} of {self.name} is over; open another")
         return self._server.nodes
-
-    def _commit(self, operations: Sequence[Operation]) -> list[str]:
-        paths = self._nodes().commit(operations, self.number)
-        for path, operation in zip(paths, operations, strict=True):
-            if not isinstance(operation, Check):
-                self._notify(path)
-        return paths
 
     def _notify(self, path: str) -> None:
         """Queue a notification for every watch at or above a changed path."""
