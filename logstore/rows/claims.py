@@ -4,20 +4,22 @@ A few kilobytes can stand for gigabytes: Parquet writes equal values once, and b
 claims are added up first, from what stands beside the packed bytes, and refused where no scan writes so much into a
 file of that size.
 
-Parquet claims in its footer. An Arrow file claims in three places, of which Arrow's Python library shows none::
+Parquet claims in its footer, and again before each page, which counts. An Arrow file claims in three places. Arrow's
+Python library shows nothing of this but the footer of Parquet::
 
-    footer           the place of every message; it ends with its own length and "ARROW1"     flatbuffer
-    message          the number of rows, and the place of every buffer in the body behind it  flatbuffer
-    packed buffer    its length when unpacked, -1 for one that is not packed, then the bytes  int64
+    Parquet: page    a header with the size of the page, unpacked and packed; then the page   Thrift, compact
+    Arrow: footer    the place of every message; it ends with its own length and "ARROW1"     flatbuffer
+    Arrow: message   the number of rows, and the place of every buffer in the body behind it  flatbuffer
+    Arrow: buffer    if packed: its size unpacked, -1 for one that is not; then the bytes     int64
 
-Source: the format of Apache Arrow, ``File.fbs`` and ``Message.fbs``.
+Source: ``parquet.thrift`` of Apache Parquet; ``File.fbs`` and ``Message.fbs`` of Apache Arrow.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
@@ -36,6 +38,13 @@ _TEXTS = [field.name for field in ROW_SCHEMA if field.type == pa.string()]
 _BYTE, _SHORT, _INT, _LONG = struct.Struct("<b"), struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<q")
 _BLOCK = struct.Struct("<qi4xq")
 """Where a message stands: offset, length of its metadata, length of its body."""
+
+_MOST_PAGES, _BYTES_OF_A_PAGE = 1 << 12, 1 << 10
+"""A Parquet file may have so many pages, and one more for each so many bytes; a page of a scan's has up to a MiB."""
+
+_MOST_HEADER = 1 << 16
+_DEEPEST = 4
+_TRUE, _FALSE, _INTEGERS, _BINARY, _STRUCT = 1, 2, (4, 5, 6), 8, 12
 
 _BUFFER = struct.Struct("<qq")
 _TAIL = struct.Struct("<i6s")
@@ -107,13 +116,14 @@ def _walk_messages(path: str, file: BinaryIO, size: int) -> None:
 def check_parquet_claims(path: str) -> None:
     """Refuse a Parquet file that would take far more memory than any scan of its size.
 
-    The footer has the number of rows and their size before packing. A text that stands in many rows is written once, in
+    The footer has the number of rows and their size before packing, and the header of each page the size that it has
+    when it is unpacked. A text that stands in many rows is written once, in
     the dictionary of its column, of which one row is read; only where the longest texts in all rows would be too much,
     the lengths of all are added up.
 
     Raises:
         InventoryError: it claims more rows or bytes than its size explains, or holds a text that no scan writes.
-        pyarrow.ArrowException, OSError: it cannot be read.
+        pyarrow.ArrowException, ValueError, OSError: it cannot be read.
     """
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -121,11 +131,14 @@ def check_parquet_claims(path: str) -> None:
     size = os.path.getsize(path)
     with open(path, "rb") as opened, pq.ParquetFile(opened, read_dictionary=_TEXTS) as file:
         rows, groups = file.metadata.num_rows, range(file.metadata.num_row_groups)
-        unpacked = sum(
-            file.metadata.row_group(group).column(number).total_uncompressed_size
+        chunks = [
+            file.metadata.row_group(group).column(number)
             for group in groups
             for number in range(file.metadata.num_columns)
-        )
+        ]
+        unpacked = sum(chunk.total_uncompressed_size for chunk in chunks)
+        if _are_plausible(rows, unpacked, size):
+            unpacked = _unpacked_pages(opened, chunks, size)
         if not _are_plausible(rows, unpacked, size):
             raise _refused(path, rows, unpacked, size)
         most = unpacked
@@ -143,6 +156,76 @@ def check_parquet_claims(path: str) -> None:
             _add_up_texts(path, file, size)
 
 
+def _unpacked_pages(file: BinaryIO, chunks: Sequence[Any], size: int) -> int:
+    """Add up what the pages take when they are unpacked; one byte more than is plausible where there are too many."""
+    unpacked = pages = 0
+    for chunk in chunks:
+        # A chunk without rows has no page of data, whose place is then 0.
+        at = min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset)), default=0)
+        end = at + chunk.total_compressed_size if at else 0
+        while at < end:
+            numbers, length = _page_header(file, at)
+            pages += 1
+            unpacked += max(numbers.get(2, 0), 0)
+            at += length + max(numbers.get(3, 0), 0)
+            if pages > _MOST_PAGES + size // _BYTES_OF_A_PAGE or unpacked > _most_unpacked(size):
+                return max(unpacked, _most_unpacked(size) + 1)
+    return unpacked
+
+
+def _page_header(file: BinaryIO, at: int) -> tuple[dict[int, int], int]:
+    """Read the numbers in a page's header, by field, and the length of the header."""
+    file.seek(at)
+    data = file.read(_BYTES_OF_A_PAGE)
+    try:
+        return _thrift_struct(data, 0)
+    except IndexError:  # a header with long texts in its statistics
+        data += file.read(_MOST_HEADER)
+    try:
+        return _thrift_struct(data, 0)
+    except IndexError as error:
+        raise ValueError("the header of a page of it cannot be read") from error
+
+
+def _thrift_struct(data: bytes, at: int, depth: int = 0) -> tuple[dict[int, int], int]:
+    """Read the integers of a struct in Thrift's compact form, and the offset behind it; skip its other fields."""
+    numbers: dict[int, int] = {}
+    field = 0
+    while head := data[at]:
+        at += 1
+        kind, step = head & 0x0F, head >> 4
+        if step:
+            field += step
+        else:
+            field, at = _thrift_number(data, at)
+        if kind in _INTEGERS:
+            numbers[field], at = _thrift_number(data, at)
+        elif kind == _BINARY:
+            length, at = _thrift_varint(data, at)
+            at += length
+        elif kind == _STRUCT and depth < _DEEPEST:
+            _, at = _thrift_struct(data, at, depth + 1)
+        elif kind not in (_TRUE, _FALSE):
+            raise ValueError("the header of a page of it has another form")
+    return numbers, at + 1
+
+
+def _thrift_number(data: bytes, at: int) -> tuple[int, int]:
+    raw, at = _thrift_varint(data, at)
+    return (raw >> 1) ^ -(raw & 1), at
+
+
+def _thrift_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise ValueError("the header of a page of it has a number of more than 64 bits")
+
+
 def _add_up_texts(path: str, file: Any, size: int) -> None:
     """Add up the lengths of the texts of all rows, and refuse them where they are too much for a file of this size."""
     import pyarrow.compute as pc
@@ -156,8 +239,12 @@ def _add_up_texts(path: str, file: Any, size: int) -> None:
             raise _refused(path, file.metadata.num_rows, texts, size)
 
 
+def _most_unpacked(size: int) -> int:
+    return _LEAST_UNPACKED + _MOST_PACKED * size
+
+
 def _are_plausible(rows: int, unpacked: int, size: int) -> bool:
-    return rows <= size and unpacked <= _LEAST_UNPACKED + _MOST_PACKED * size
+    return rows <= size and unpacked <= _most_unpacked(size)
 
 
 def _refused(path: str, rows: int, unpacked: int, size: int) -> InventoryError:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import struct
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from logstore import InventoryError
 from logstore.rows import ROW_SCHEMA, check_inventory, claims, read_inventory
@@ -75,6 +79,67 @@ def test_long_texts_count_as_often_as_they_stand_in_rows(tmp_path: Path, often: 
         return
     with pytest.raises(InventoryError, match=r"claims 10,000 rows of 16\d,.* bytes in a file of .*: scan again"):
         check_inventory(path)
+
+
+def varint(number: int) -> bytes:
+    """Encode a number as Thrift does in its compact form."""
+    out, left = bytearray(), number << 1
+    while left >= 0x80:
+        out.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([*out, left])
+
+
+def in_footer(path: str) -> int:
+    """The size of the problems before packing, by the footer."""
+    column = pq.read_metadata(path).row_group(0).column(ROW_SCHEMA.get_field_index("problem"))
+    return int(column.total_uncompressed_size)
+
+
+def test_the_header_of_a_page_counts_where_the_footer_claims_less(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(told("x" * 80_000_000), path, compression="zstd", use_dictionary=False, write_statistics=False)
+    claimed = varint(in_footer(path))
+    with_footer_changed(path, claimed, b"\x80" * (len(claimed) - 1) + b"\0")
+    assert in_footer(path) == 0
+    with pytest.raises(InventoryError, match=r"claims 1 rows of 80,\d+,\d+ bytes in a file of .*: scan again"):
+        check_inventory(path)
+
+
+def test_pages_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(told(*map(str, range(2_000))), path, data_page_size=64, write_batch_size=16)
+    check_inventory(path)
+    monkeypatch.setattr(claims, "_MOST_PAGES", 20)
+    with pytest.raises(InventoryError, match=r"claims 2,000 rows of .*: scan again"):
+        check_inventory(path)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"data_page_version": "2.0"},
+        {"compression": "gzip", "use_dictionary": False},
+        {"compression": "none", "write_page_index": True, "write_page_checksum": True},
+    ],
+)
+def test_pages_of_every_form_are_walked(tmp_path: Path, options: dict[str, Any]) -> None:
+    table = told(*["the file is empty " * 100] * 3_000)
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(table, path, **options)
+    assert read_inventory(path).equals(table)
+    duckdb.sql(f"COPY (FROM '{path}') TO '{tmp_path}/b.parquet' (FORMAT parquet)")
+    assert read_inventory(f"{tmp_path}/b.parquet").num_rows == 3_000
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_are_the_header_of_a_page_or_none(data: bytes) -> None:
+    try:
+        _, length = claims._page_header(io.BytesIO(data), 0)
+    except ValueError:
+        return
+    assert length > 0
 
 
 ARROW_FORMS = [
