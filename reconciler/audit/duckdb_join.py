@@ -70,8 +70,6 @@ def configure(
     _disable_optimizers(connection)
     # The order of rows does not matter, and preserving it costs memory.
     connection.execute("SET preserve_insertion_order = false")
-    # Several queries read the same files; this parses their footers once.
-    connection.execute("SET parquet_metadata_cache = true")
     if memory_limit is not None:
         connection.execute("SET memory_limit = ?", [memory_limit])
     if threads is not None:
