@@ -116,10 +116,9 @@ def _walk_messages(path: str, file: BinaryIO, size: int) -> None:
 def check_parquet_claims(path: str) -> None:
     """Refuse a Parquet file that would take far more memory than any scan of its size.
 
-    The footer has the number of rows and their size before packing, and the header of each page the size that it has
-    when it is unpacked. A text that stands in many rows is written once, in
-    the dictionary of its column, of which one row is read; only where the longest texts in all rows would be too much,
-    the lengths of all are added up.
+    The footer has the number of rows and their size before packing, and the header of each page its own, which is what
+    a reader takes. A text that stands in many rows is written once, in the dictionary of its column, of which one row
+    is read; only where the longest texts in all rows would be too much, the lengths of all are added up.
 
     Raises:
         InventoryError: it claims more rows or bytes than its size explains, or holds a text that no scan writes.

@@ -81,8 +81,8 @@ def check_inventory(path: str) -> None:
     """Check that a file is an inventory with known columns and sound bytes, without reading its rows.
 
     Raises:
-        InventoryError: it is something else, damaged, of another version, or lacks columns. The message says what to
-        do.
+        InventoryError: it is something else, damaged, of another version, lacks columns, or would take far more memory
+            than a scan of its size. The message says what to do.
     """
     try:
         _check_schema(path, _dataset(path).schema)
