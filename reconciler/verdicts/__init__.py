@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         with_doubt,
     )
     from reconciler.verdicts.doubt import CLOCK_SKEW_MS, DOUBTS, LATEST, Doubt, Times, doubt_of
-    from reconciler.verdicts.join import Judged, Row, broker_of, compare, fill_evidence
+    from reconciler.verdicts.join import Judged, KnownTopics, Row, broker_of, compare, fill_evidence
     from reconciler.verdicts.present import NOTHING_SHOWS, Neighbours, epoch_above, shown_present
     from reconciler.verdicts.ranking import Copy, Ranking, rank_copies
     from reconciler.verdicts.returning import reasons_for_distrust, wanted_again
@@ -42,7 +42,7 @@ else:
                 "with_doubt",
             ),
             "doubt": ("CLOCK_SKEW_MS", "DOUBTS", "Doubt", "LATEST", "Times", "doubt_of"),
-            "join": ("Judged", "Row", "broker_of", "compare", "fill_evidence"),
+            "join": ("Judged", "KnownTopics", "Row", "broker_of", "compare", "fill_evidence"),
             "present": ("NOTHING_SHOWS", "Neighbours", "epoch_above", "shown_present"),
             "ranking": ("Copy", "Ranking", "rank_copies"),
             "returning": ("reasons_for_distrust", "wanted_again"),
@@ -66,6 +66,7 @@ __all__ = [
     "Doubt",
     "JoinedRow",
     "Judged",
+    "KnownTopics",
     "Neighbours",
     "Ranking",
     "Row",

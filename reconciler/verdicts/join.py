@@ -34,10 +34,77 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownTopics:
+    """The topics that the metadata of one broker knows: the lookup from which each joined row is made in Python.
+
+    Attributes:
+        id_of: topic → its topic ID; empty text where it has none.
+        name_of: topic ID → topic.
+        judged: whether metadata speaks for the broker.
+        complete: whether the metadata is FULL for it.
+    """
+
+    id_of: Mapping[str, str]
+    name_of: Mapping[str, str]
+    judged: bool
+    complete: bool
+
+    def on_disk(
+        self,
+        topic: str,
+        topic_id: str,
+        wanted_id: str | None,
+        *,
+        kind: str,
+        state: str,
+        problem: str,
+        copies: int,
+        due: bool = False,
+        moving: bool = False,
+    ) -> JoinedRow:
+        """Join something on the disk with the metadata; all but ``wanted_id`` are as in :class:`JoinedRow`.
+
+        It is the topic ID under which the metadata wants the replica on this broker, empty text for none; None: it does
+        not want it.
+        """
+        return JoinedRow(
+            on_disk=True,
+            kind=kind,
+            state=state,
+            topic=topic,
+            disk_topic_id=topic_id,
+            problem=problem,
+            due=due,
+            copies=copies,
+            judged=self.judged,
+            complete=self.complete,
+            wanted=wanted_id is not None,
+            wanted_topic_id=wanted_id or "",
+            moving=moving,
+            name_known=topic in self.id_of,
+            name_topic_id=self.id_of.get(topic, ""),
+            id_topic=self.name_of.get(topic_id, ""),
+        )
+
+    def absent(self, topic: str, wanted_id: str, *, moving: bool = False, home_seen: bool = True) -> JoinedRow:
+        """Make the row of a replica that is wanted on this broker, and lies on none of its disks."""
+        return JoinedRow(
+            topic=topic,
+            judged=self.judged,
+            complete=self.complete,
+            wanted=True,
+            wanted_topic_id=wanted_id,
+            moving=moving,
+            name_known=True,
+            name_topic_id=self.id_of.get(topic, ""),
+            home_seen=home_seen,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class _Context:
     """Facts about all rows together."""
 
-    speaks: Mapping[BrokerKey, JudgedBroker]
     copies: Counter[tuple[BrokerKey, str | None, int | None]]
     homes: frozenset[tuple[BrokerKey, str]]
     times: Mapping[BrokerKey, Times]
@@ -52,6 +119,10 @@ class _WantedReplicas:
     by_topic_id: dict[tuple[int, str, int], Row]
     id_of: dict[str, str]
     name_of: dict[str, str]
+
+    def topics(self, speaks: JudgedBroker | None) -> KnownTopics:
+        """Give what is known of topics to one of the cluster's brokers; None: no metadata speaks for it."""
+        return KnownTopics(self.id_of, self.name_of, speaks is not None, speaks is not None and speaks.complete)
 
     @staticmethod
     def of(state: DesiredState, nodes: frozenset[int]) -> _WantedReplicas:
@@ -93,17 +164,18 @@ def compare(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int
         if row["kind"] == "log_dir" and row["metadata_state"] == "ok" and row["directory_id"]
     )
     copies = Counter((broker_of(row), row["topic"], row["partition"]) for row in rows if row["kind"] == "live")
-    context = _Context(speaks, copies, homes, _times_of_brokers(rows, speaks), now_ms)
+    context = _Context(copies, homes, _times_of_brokers(rows, speaks), now_ms)
+    all_brokers = set(map(broker_of, rows))
+    topics = {broker: clusters.get(broker.cluster, _NOTHING).topics(speaks.get(broker)) for broker in all_brokers}
     for row in rows:
         broker = broker_of(row)
-        cluster = clusters.get(broker.cluster, _NOTHING)
-        wanted = _wanted(row, broker, cluster)
-        yield _judge(_on_disk(row, wanted, cluster, context), row, wanted, context.times.get(broker))
+        wanted = _wanted(row, broker, clusters.get(broker.cluster, _NOTHING))
+        yield _judge(_on_disk(row, broker, wanted, topics[broker], context), row, wanted, context.times.get(broker))
     for broker in speaks:
-        cluster = clusters[broker.cluster]
-        for (node, topic, partition), replica in cluster.by_name.items():
+        for (node, topic, partition), replica in clusters[broker.cluster].by_name.items():
             if node == broker.node and not copies[broker, topic, partition]:
-                yield _judge(_absent(replica, broker, cluster, context), None, replica, context.times[broker])
+                joined = _absent(replica, broker, topics[broker], context)
+                yield _judge(joined, None, replica, context.times[broker])
 
 
 def _times_of_brokers(rows: Sequence[Row], speaks: Mapping[BrokerKey, JudgedBroker]) -> dict[BrokerKey, Times]:
@@ -125,40 +197,27 @@ def _wanted(row: Row, broker: BrokerKey, cluster: _WantedReplicas) -> Row | None
     return cluster.by_topic_id.get((broker.node, row["topic_id"], row["partition"]))
 
 
-def _on_disk(row: Row, wanted: Row | None, cluster: _WantedReplicas, context: _Context) -> JoinedRow:
-    broker, topic, topic_id = broker_of(row), row["topic"] or "", row["topic_id"] or ""
+def _on_disk(row: Row, broker: BrokerKey, wanted: Row | None, topics: KnownTopics, context: _Context) -> JoinedRow:
     # Log dirs without an identity may belong to several brokers: a replica that lies in two of them is no duplicate.
     copies = context.copies[broker, row["topic"], row["partition"]] if broker.node >= 0 else int(row["kind"] == "live")
-    return JoinedRow(
-        on_disk=True,
+    return topics.on_disk(
+        row["topic"] or "",
+        row["topic_id"] or "",
+        None if wanted is None else wanted["topic_id"] or "",
         kind=row["kind"],
         state=row["metadata_state"] or "",
-        topic=topic,
-        disk_topic_id=topic_id,
         problem=row["problem"] or "",
-        due=row["due_ms"] is not None and row["due_ms"] <= context.now_ms,
         copies=copies if row["kind"] in ("live", "future", "delete") else 0,
-        judged=broker in context.speaks,
-        complete=broker in context.speaks and context.speaks[broker].complete,
-        wanted=wanted is not None,
-        wanted_topic_id=(wanted["topic_id"] or "") if wanted else "",
+        due=row["due_ms"] is not None and row["due_ms"] <= context.now_ms,
         moving=wanted is not None and (wanted["adding"] or wanted["removing"]),
-        name_known=topic in cluster.id_of,
-        name_topic_id=cluster.id_of.get(topic, ""),
-        id_topic=cluster.name_of.get(topic_id, ""),
     )
 
 
-def _absent(wanted: Row, broker: BrokerKey, cluster: _WantedReplicas, context: _Context) -> JoinedRow:
-    return JoinedRow(
-        topic=wanted["topic"],
-        judged=True,
-        complete=context.speaks[broker].complete,
-        wanted=True,
-        wanted_topic_id=wanted["topic_id"] or "",
+def _absent(wanted: Row, broker: BrokerKey, topics: KnownTopics, context: _Context) -> JoinedRow:
+    return topics.absent(
+        wanted["topic"],
+        wanted["topic_id"] or "",
         moving=wanted["adding"] or wanted["removing"],
-        name_known=True,
-        name_topic_id=cluster.id_of.get(wanted["topic"], ""),
         home_seen=wanted["directory_id"] is None or (broker, wanted["directory_id"]) in context.homes,
     )
 

@@ -6,7 +6,18 @@ from typing import Any
 
 from logstore.rows import ROW_SCHEMA
 from reconciler.desired import BrokerKey, Completeness, DesiredBuilder, DesiredState, MetadataIdentity
-from reconciler.verdicts import CLOCK_SKEW_MS, Doubt, JoinedRow, Judged, Row, Verdict, broker_of, compare, fill_evidence
+from reconciler.verdicts import (
+    CLOCK_SKEW_MS,
+    Doubt,
+    JoinedRow,
+    Judged,
+    KnownTopics,
+    Row,
+    Verdict,
+    broker_of,
+    compare,
+    fill_evidence,
+)
 
 A, B = "a" * 21 + "A", "b" * 21 + "A"
 
@@ -155,3 +166,17 @@ def test_what_a_scan_before_the_metadata_did_not_find_is_missing_in_doubt() -> N
         Doubt.SCANNED_BEFORE_METADATA
     ]
     assert doubts(states, row()) == [None]
+
+
+def test_a_row_is_joined_with_what_is_known_of_its_name_and_of_its_id() -> None:
+    topics = KnownTopics({"t": A, "bare": ""}, {A: "t"}, judged=True, complete=False)
+    lies = {"kind": "live", "state": "ok", "problem": "", "copies": 1}
+    stale = topics.on_disk("t", B, A, **lies)
+    assert (stale.wanted, stale.wanted_topic_id, stale.name_topic_id, stale.id_topic) == (True, A, A, "")
+    renamed = topics.on_disk("old", A, None, **lies)
+    assert (renamed.wanted, renamed.name_known, renamed.id_topic) == (False, False, "t")
+    bare = topics.on_disk("bare", "", "", **lies)
+    assert (bare.wanted, bare.wanted_topic_id, bare.name_known) == (True, "", True)
+    absent = topics.absent("t", A, home_seen=False)
+    assert (absent.on_disk, absent.wanted, absent.name_topic_id, absent.home_seen) == (False, True, A, False)
+    assert {(each.judged, each.complete) for each in (stale, renamed, bare, absent)} == {(True, False)}
