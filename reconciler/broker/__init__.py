@@ -47,10 +47,10 @@ we differ on purpose; the numbers are rows of FACTS §10.4::
 """
 
 from reconciler.broker.broker import Broker
+from reconciler.broker.decision import ActionResult
 from reconciler.broker.dry_run import dry_run_request
-from reconciler.broker.effects import Effect, EffectKind
 from reconciler.broker.gates import HandSentRequest, shut_gates
-from reconciler.broker.judgement import LOOKS_UNWANTED, Judged, LiveReplicas, PartitionKey, judge
+from reconciler.broker.judgement import LOOKS_UNWANTED, Judged, judge
 from reconciler.broker.memory import KnownEpochs
 from reconciler.broker.request_journal import (
     CarriedOut,
@@ -60,23 +60,25 @@ from reconciler.broker.request_journal import (
     older_partitions,
     reached_epochs,
 )
+from reconciler.broker.restorable import PartitionKey
+from reconciler.broker.snapshot import DiskSnapshot, look_at_live_replicas
 
 __all__ = [
     "LOOKS_UNWANTED",
+    "ActionResult",
     "Broker",
     "CarriedOut",
-    "Effect",
-    "EffectKind",
+    "DiskSnapshot",
     "HandSentRequest",
     "Judged",
     "KnownEpochs",
-    "LiveReplicas",
     "PartitionKey",
     "RequestJournal",
     "dry_run_request",
     "end_cut_short",
     "judge",
     "last_carried_out",
+    "look_at_live_replicas",
     "older_partitions",
     "reached_epochs",
     "shut_gates",

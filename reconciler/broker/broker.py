@@ -7,6 +7,7 @@ and 50 that stay. Source: DESIGN §4; FACTS §4.2; KIP516-4 to -8, KIP516-11.
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import overload
 
@@ -16,10 +17,10 @@ from logstore import KafkaError, check_argument
 from logstore.parallel import paused_gc
 from logstore.store import LogStore
 from reconciler.broker.carry_out import carry_out
-from reconciler.broker.decision import Decision, Outcome, answers_by_topic, remember
-from reconciler.broker.effects import Effect, in_order
+from reconciler.broker.decision import ActionResult, Decision, Outcome, answers_by_topic, remember
 from reconciler.broker.leader_and_isr import decide_leader_and_isr
 from reconciler.broker.memory import BrokerMemory, KnownEpochs
+from reconciler.broker.snapshot import look_at_disks
 from reconciler.broker.stop_replica import decide_stop_replica
 from reconciler.errors import InvalidRequestError, UsageError
 from reconciler.protocol import (
@@ -32,6 +33,8 @@ from reconciler.protocol import (
     check_request,
     error_response,
 )
+
+logger = logging.getLogger(__name__)
 
 
 class Broker:
@@ -92,10 +95,10 @@ class Broker:
             InvalidRequestError: the request is malformed, or is none; the message has all reasons, and nothing was
                 changed.
         """
-        return self.handle_with_effects(request)[0]
+        return self.handle_with_results(request)[0]
 
-    def handle_with_effects(self, request: ControlRequest) -> tuple[ControlResponse, list[Effect]]:
-        """Do as :meth:`handle`, and return the changes of replicas too, by kind, topic and partition."""
+    def handle_with_results(self, request: ControlRequest) -> tuple[ControlResponse, list[ActionResult]]:
+        """Do as :meth:`handle`, and return the result of each action too."""
         given: object = request
         if not isinstance(given, LeaderAndIsrRequest | StopReplicaRequest):
             found = f"it is a {type(given).__name__}, and reconciler.protocol reads a request from bytes or JSON"
@@ -109,7 +112,7 @@ class Broker:
                 return decision, []
             self.controller_epoch = request.controller_epoch
             outcome = carry_out(self.store, decision)
-            return answer_from(decision, outcome, self._memory), in_order(outcome.effects)
+            return answer_from(decision, outcome, self._memory), outcome.results
 
     def comes_in_order(self, controller_epoch: int, number: int) -> bool:
         """Whether a request comes after all requests passed here before; remembers the request.
@@ -145,7 +148,7 @@ def decide(
     memory: BrokerMemory,
     epochs: tuple[int, int] | None = None,
 ) -> Decision | ControlResponse:
-    """Decide what a request changes and answers; nothing is changed.
+    """Look at the disks, and decide what a request changes and answers; nothing is changed.
 
     Args:
         store: of the broker; it is only read.
@@ -158,11 +161,16 @@ def decide(
         The decision; or the answer to a request that is too old as a whole, and changes nothing.
     """
     stale = staleness(request, *(epochs or (memory.known.broker_epoch, memory.known.controller_epoch)))
-    if isinstance(request, StopReplicaRequest):
-        return decide_stop_replica(store, request, memory) if stale is None else StopReplicaResponse(stale)
     if stale is not None:
-        return error_response(request, stale)
-    return decide_leader_and_isr(store, request, node_id, memory)
+        return StopReplicaResponse(stale) if isinstance(request, StopReplicaRequest) else error_response(request, stale)
+    present = look_at_disks(store, request, node_id)
+    if isinstance(request, StopReplicaRequest):
+        decision = decide_stop_replica(request, present, memory)
+    else:
+        decision = decide_leader_and_isr(request, node_id, present, memory)
+    for remark in decision.remarks:
+        logger.warning("%s", remark)
+    return decision
 
 
 def answer_from(decision: Decision, outcome: Outcome, memory: BrokerMemory) -> ControlResponse:

@@ -1,4 +1,4 @@
-"""Carry out what was decided about a control request, and note what could not be done.
+"""Carry out the actions of a decision in their order, and give the result of each.
 
 Nothing is decided here. ``logstore`` makes each change safe by itself, so a request that was carried out in part,
 because a disk or the machine failed, is finished by sending it again. Source: KIP516-5 to -7, KIP516-11; FACTS §4.2.
@@ -7,136 +7,191 @@ because a disk or the machine failed, is finished by sending it again. Source: K
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Protocol
 
 from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError, LogStoreError
-from logstore.staging import Staged
+from logstore.staging import Staged, StagingOutcome
 from logstore.store import LogStore, Replica
-from reconciler.broker.decision import Decision, NamelessReplica, Outcome, StaleReplica, WantedReplica
-from reconciler.broker.effects import EffectKind, effect_on, staged_effect
-from reconciler.broker.judgement import PartitionKey
+from reconciler.broker.decision import ActionResult, DecidedAction, Decision, Outcome
+from reconciler.plan import ActionKind
 
 logger = logging.getLogger(__name__)
 
 
+class Executor(Protocol):
+    """Does each kind of action, or foresees it, and gives one result for each in the given order."""
+
+    @property
+    def store(self) -> LogStore:
+        """The store of the broker."""
+
+    def stage(self, actions: Sequence[DecidedAction], delay: str) -> list[ActionResult]:
+        """Stage live replicas; ``delay`` names the setting that says how long they wait."""
+
+    def restore(self, actions: Sequence[DecidedAction]) -> list[ActionResult]:
+        """Restore staged replicas."""
+
+    def write_topic_ids(self, actions: Sequence[DecidedAction]) -> list[ActionResult]:
+        """Write the controller's topic IDs for replicas that have none (KIP516-11)."""
+
+    def create(self, actions: Sequence[DecidedAction]) -> list[ActionResult]:
+        """Create empty replicas."""
+
+
 def carry_out(store: LogStore, decision: Decision) -> Outcome:
-    """Make the changes of a decision: stage, write topic IDs, restore, create.
+    """Make the changes of a decision.
 
     Args:
         store: of the broker, as it was when the decision was made.
         decision: about one request.
     """
-    outcome, offline = Outcome(), set(store.offline)
-    refused = stage_copies(store, decision.copies, decision.delay, outcome)
-    outcome.staged = stage(store, decision.stale, decision.delay, outcome)
-    failed = set(store.offline) - offline
-    if failed:
-        refused |= {key for key, entry in store.entries().items() if entry.log_dir in failed}
-    outcome.note_unstaged(decision, refused)
-    write_topic_ids(store, decision.nameless, outcome)
-    empty = []
-    for each in decision.wanted:
-        if not outcome.may_be_made(each, some_offline=bool(store.offline)):
-            continue
-        if each.staged is None:
-            empty.append(each)
-        else:
-            restore(store, each, each.staged, outcome)
-    create(store, empty, outcome)
+    return execute(decision, StoreExecutor(store))
+
+
+def execute(decision: Decision, executor: Executor) -> Outcome:
+    """Let an executor do the actions of a decision, and note what became of each.
+
+    An action is left out if its partition is answered with an error by then, because what should make room for it is
+    still there; and a replica is not made if it may lie on a disk that failed meanwhile.
+    """
+    outcome, store, offline = Outcome(), executor.store, set(executor.store.offline)
+    does: dict[ActionKind, Callable[[Sequence[DecidedAction]], list[ActionResult]]] = {
+        ActionKind.STAGE: lambda actions: executor.stage(actions, decision.delay),
+        ActionKind.RESTORE: executor.restore,
+        ActionKind.WRITE_TOPIC_ID: executor.write_topic_ids,
+        ActionKind.CREATE: executor.create,
+    }
+    for kind, group in groupby(decision.actions, key=lambda each: each.action.kind):
+        # A disk may fail at each replica that it restores, which the next one must know of.
+        for batch in ([each] for each in group) if kind is ActionKind.RESTORE else [list(group)]:
+            left_out = [_left_out(each, outcome, some_offline=bool(store.offline)) for each in batch]
+            done = iter(does[kind]([each for each, known in zip(batch, left_out, strict=True) if known is None]))
+            for each, known in zip(batch, left_out, strict=True):
+                outcome.add(each, known or next(done))
+        failed = set(store.offline) - offline if kind is ActionKind.STAGE else ()
+        if failed:
+            lost = {key for key, entry in store.entries().items() if entry.log_dir in failed}
+            places = (place for place, key in enumerate(decision.keys()) if key in lost)
+            outcome.answers |= dict.fromkeys(places, int(KafkaError.KAFKA_STORAGE_ERROR))
     return outcome
 
 
-def stage(
-    store: LogStore, stale: Mapping[PartitionKey, StaleReplica], delay: str, outcome: Outcome
-) -> set[PartitionKey]:
-    """Stage live replicas, with one barrier for many of them; a failing disk does not hold up the others.
+def _left_out(decided: DecidedAction, outcome: Outcome, *, some_offline: bool) -> ActionResult | None:
+    if decided.place in outcome.answers:
+        return decided.failed(outcome.answers[decided.place], "what should make room for it is still there")
+    if some_offline and decided.may_be_elsewhere:
+        return decided.failed(KafkaError.KAFKA_STORAGE_ERROR, "it may lie on a disk that is offline")
+    return None
 
-    Returns:
-        The staged replicas; the log says why others are not staged.
+
+class StoreExecutor:
+    """Changes the disks."""
+
+    def __init__(self, store: LogStore) -> None:
+        """Take the store of the broker."""
+        self.store = store
+
+    def stage(self, actions: Sequence[DecidedAction], delay: str) -> list[ActionResult]:
+        """Stage live replicas, with one barrier for many of them; a failing disk does not hold up the others."""
+        copies: dict[str, dict[Replica, tuple[str, str]]] = {}
+        others: dict[str, dict[TopicPartition, tuple[str, str]]] = {}
+        for each in actions:
+            action, reason = each.action, (each.action.verdict, each.action.why)
+            if isinstance(each.found, Replica):
+                copies.setdefault(action.log_dir, {})[each.found] = reason
+            else:
+                others.setdefault(action.log_dir, {})[action.replica] = reason
+        found: dict[tuple[str, str], Staged | str] = {}
+        failures: dict[str, str] = {}
+        for log_dir, wanted in copies.items():
+            run = partial(self.store.stage_copies, wanted, setting=delay)
+            failures[log_dir] = _stage(log_dir, len(wanted), run, found)
+        for log_dir, named in others.items():
+            run = partial(self.store.stage_each, named, setting=delay)
+            failures[log_dir] = _stage(log_dir, len(named), run, found)
+        results = []
+        for each in actions:
+            staged = found.get((each.action.log_dir, each.action.name), failures[each.action.log_dir])
+            if isinstance(staged, Staged):
+                results.append(each.done(staged.log_dir, staged.location, staged.due_ms))
+            else:
+                results.append(each.failed(each.otherwise, staged))
+        return results
+
+    def restore(self, actions: Sequence[DecidedAction]) -> list[ActionResult]:
+        """Restore staged replicas. Where that fails the data is still there, so no empty replica is created instead."""
+        results = []
+        for each in actions:
+            assert isinstance(each.found, Staged), "the staged replica goes with its action"
+            try:
+                back = self.store.restore(each.found, each.action.replica)
+            except (LogStoreError, LayoutError) as error:
+                logger.warning("%s: %s is not brought back: %s", each.action.log_dir, each.action.name, error)
+                results.append(each.failed(KafkaError.KAFKA_STORAGE_ERROR, str(error)))
+            else:
+                results.append(each.done(back.log_dir, back.path))
+        return results
+
+    def write_topic_ids(self, actions: Sequence[DecidedAction]) -> list[ActionResult]:
+        """Write the controller's topic IDs for replicas that have none (KIP516-11)."""
+        wanted = {each.action.replica: TopicId.parse(each.action.wanted_topic_id or "") for each in actions}
+        results, given = [], self.store.assign_topic_ids(wanted)
+        for each, (at, topic_id) in zip(actions, wanted.items(), strict=True):
+            found = given[at]
+            if isinstance(found, LogStoreError):
+                logger.error("%s is not given topic ID %s: %s", at, topic_id, found)
+                results.append(each.failed(found.kafka_error, str(found)))
+            else:
+                results.append(each.done(found.log_dir, found.path))
+        return results
+
+    def create(self, actions: Sequence[DecidedAction]) -> list[ActionResult]:
+        """Create empty replicas."""
+        wanted = {each.action.replica: each.wanted_id for each in actions}
+        results, made = [], self.store.create_many(wanted)
+        for each, at in zip(actions, wanted, strict=True):
+            found = made[at]
+            if isinstance(found, Replica):
+                results.append(each.done(found.log_dir, found.path))
+            else:
+                logger.error("%s is not created: %s", at, found)
+                results.append(each.failed(answer_to_failed_creation(found), str(found)))
+        return results
+
+
+def _stage(
+    log_dir: str, count: int, run: Callable[..., StagingOutcome], found: dict[tuple[str, str], Staged | str]
+) -> str:
+    """Stage replicas of one log dir; return why not all of them are staged, or nothing.
+
+    Args:
+        log_dir: path of it.
+        count: how many there are.
+        run: stages them.
+        found: gets each staged replica, or why it is not staged, by log dir and path.
     """
-    done: list[Staged] = []
-    by_log_dir: dict[str, dict[TopicPartition, tuple[str, str]]] = {}
-    for key, each in stale.items():
-        by_log_dir.setdefault(each.entry.log_dir, {})[TopicPartition(*key)] = (each.verdict, each.evidence)
-    for log_dir, wanted in by_log_dir.items():
-        try:
-            for refused in store.stage_each(wanted, setting=delay, on_committed=done.extend).refused:
-                logger.warning("%s: %s is not staged: %s", log_dir, refused.candidate.partition, refused.reason)
-        except LogStoreError as error:
-            logger.error("%s: %d replicas should be staged, and not all of them are: %s", log_dir, len(wanted), error)
-    outcome.effects += map(staged_effect, done)
-    return _keys(done)
 
+    def committed(batch: Sequence[Staged]) -> None:
+        for staged in batch:
+            assert staged.record is not None, "a replica that was just staged has its record"
+            found[log_dir, staged.record.path] = staged
 
-def stage_copies(
-    store: LogStore, copies: Mapping[Replica, tuple[str, str]], delay: str, outcome: Outcome
-) -> set[PartitionKey]:
-    """Stage the given copies of partitions that are live twice; a failing disk does not hold up the others.
-
-    Returns:
-        The partitions of which a copy is not staged.
-    """
-    left: set[PartitionKey] = set()
-    by_log_dir: dict[str, dict[Replica, tuple[str, str]]] = {}
-    for copy, reason in copies.items():
-        by_log_dir.setdefault(copy.log_dir, {})[copy] = reason
-    for log_dir, wanted in by_log_dir.items():
-        done: list[Staged] = []
-        try:
-            for refused in store.stage_copies(wanted, setting=delay, on_committed=done.extend).refused:
-                logger.warning(
-                    "%s: a copy of %s is not staged: %s", log_dir, refused.candidate.partition, refused.reason
-                )
-        except LogStoreError as error:
-            logger.error("%s: %d copies should be staged, and not all of them are: %s", log_dir, len(wanted), error)
-        outcome.effects += map(staged_effect, done)
-        left |= {(copy.partition.topic, copy.partition.partition) for copy in wanted} - _keys(done)
-    return left
-
-
-def restore(store: LogStore, wanted: WantedReplica, staged: Staged, outcome: Outcome) -> None:
-    """Restore a staged replica. Where that fails the data is still there, so no empty replica is created instead."""
     try:
-        back = store.restore(staged, wanted.at)
-    except (LogStoreError, LayoutError) as error:
-        logger.warning("%s: %s is not brought back: %s", staged.log_dir, staged.location, error)
-        outcome.answers[wanted.place] = KafkaError.KAFKA_STORAGE_ERROR
-    else:
-        outcome.effects.append(effect_on(EffectKind.RESTORED, back))
-
-
-def create(store: LogStore, wanted: Sequence[WantedReplica], outcome: Outcome) -> None:
-    """Create empty replicas."""
-    empty: dict[TopicPartition, TopicId | None] = {each.at: each.topic_id for each in wanted}
-    made = store.create_many(empty) if empty else {}
-    for each in wanted:
-        found = made[each.at]
-        if isinstance(found, Replica):
-            outcome.effects.append(effect_on(EffectKind.CREATED, found))
-        else:
-            logger.error("%s is not created: %s", each.at, found)
-            outcome.answers[each.place] = answer_to_failed_creation(found)
+        for refused in run(on_committed=committed).refused:
+            logger.warning("%s: %s is not staged: %s", log_dir, refused.candidate.partition, refused.reason)
+            found[log_dir, refused.candidate.path] = refused.reason
+    except LogStoreError as error:
+        logger.error("%s: %d replicas should be staged, and not all of them are: %s", log_dir, count, error)
+        return str(error)
+    return ""
 
 
 def answer_to_failed_creation(error: LogStoreError | LayoutError) -> KafkaError:
     """Return the error number of a replica that cannot be created."""
     return error.kafka_error if isinstance(error, LogStoreError) else KafkaError.INVALID_TOPIC_EXCEPTION
-
-
-def write_topic_ids(store: LogStore, nameless: Sequence[NamelessReplica], outcome: Outcome) -> None:
-    """Write the controller's topic IDs for replicas that have none (KIP516-11)."""
-    given = store.assign_topic_ids({each.at: each.topic_id for each in nameless}) if nameless else {}
-    for each in nameless:
-        found = given[each.at]
-        if isinstance(found, LogStoreError):
-            logger.error("%s is not given topic ID %s: %s", each.at, each.topic_id, found)
-            outcome.answers[each.place] = found.kafka_error
-        else:
-            outcome.effects.append(effect_on(EffectKind.TOPIC_ID_WRITTEN, found))
-
-
-def _keys(staged: Sequence[Staged]) -> set[PartitionKey]:
-    return {(each.partition.topic, each.partition.partition) for each in staged if each.partition is not None}

@@ -1,72 +1,101 @@
-"""What a control request changes and answers: decided as a whole, before anything is changed.
+"""What a control request changes and answers: decided as a whole, before anything is changed. Pure.
 
-A decision is made from the request, from what lies on the disks and from the epochs of earlier requests; making it
-changes nothing. :func:`reconciler.broker.carry_out.carry_out` makes the changes, and
-:func:`reconciler.broker.dry_run.foresee` says where each would lie; both return an :class:`Outcome`, from which the
-broker makes its answer. So a dry run and a real request cannot decide differently. Source: DESIGN §4, §6.
+A decision is made from the request, from a snapshot of the disks and from the epochs of earlier requests. Its actions
+are those of plans, in the order in which they are carried out::
+
+    stage             stale copies of partitions that are live twice, then stale replicas: each makes room
+    restore           what lies staged under the wanted topic ID
+    write_topic_id    for replicas without one
+    create            what is wanted and lies nowhere; the store chooses the log dir
+
+:func:`reconciler.broker.carry_out.carry_out` does them and :mod:`reconciler.broker.dry_run` foresees them. Both give
+one :class:`ActionResult` for each action, from which the broker makes its answer. Source: DESIGN §4, §6.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from layout.ids import TopicId
-from layout.topic import TopicPartition
 from logstore import KafkaError
-from logstore.staging import Restored, Staged
+from logstore.staging import Staged
 from logstore.store import Entry, Replica
-from reconciler.broker.effects import Effect
-from reconciler.broker.judgement import PartitionKey
-from reconciler.broker.memory import BrokerMemory, Epochs
+from reconciler.broker.memory import BrokerMemory, Epochs, KeptBack
+from reconciler.broker.restorable import PartitionKey
+from reconciler.plan import Action, ActionKind
 from reconciler.protocol import ControlRequest, PartitionError, TopicErrors
 
-
-class StaleReplica(NamedTuple):
-    """A live replica that is to be staged: where it lies, and the verdict and evidence for its record."""
-
-    entry: Entry
-    verdict: str
-    evidence: str
+NOT_NAMED: Final = -1
+"""In place of the index of an answer: the request does not name the replica."""
 
 
-class NamelessReplica(NamedTuple):
-    """A live replica that is to get its topic ID; ``place`` is the index of its answer."""
-
-    place: int
-    at: TopicPartition
-    topic_id: TopicId
-    leader_epoch: int
-
-
-class WantedReplica(NamedTuple):
-    """A replica that is wanted and is not live: it is restored, or created empty.
+class DecidedAction(NamedTuple):
+    """One action of a decision, with what the answer to its partition needs.
 
     Attributes:
-        place: index of its answer.
-        at: by full name.
-        topic_id: under which it is wanted; None: the request names none.
-        leader_epoch: of the request.
-        may_be_elsewhere: whether a disk that fails may hold it. A second one would be in the way when the disk is back.
-        staged: the replica that is restored; None: an empty one is created.
-        back: where the restored one will lie.
-        problem: why neither is done; None: nothing is known that prevents it.
+        action: its log dir and name are empty for a creation.
+        place: index of the answer of its partition, or :data:`NOT_NAMED`.
+        otherwise: the answer if a replica cannot be staged.
+        leader_epoch: to be remembered when it is done; None: none.
+        may_be_elsewhere: whether a disk that fails may hold the replica. A second one would be in the way when the disk
+            is back.
+        found: the copy to be staged, of a partition that is live twice; or the staged replica to be restored.
+        path: where the restored replica will lie, below its log dir.
     """
 
-    place: int
-    at: TopicPartition
-    topic_id: TopicId | None
-    leader_epoch: int
-    may_be_elsewhere: bool
-    staged: Staged | None = None
-    back: Restored | None = None
-    problem: KafkaError | None = None
+    action: Action
+    place: int = NOT_NAMED
+    otherwise: int = KafkaError.KAFKA_STORAGE_ERROR
+    leader_epoch: int | None = None
+    may_be_elsewhere: bool = False
+    found: Replica | Staged | None = None
+    path: str = ""
 
     @property
-    def may_come_back(self) -> bool:
-        """Whether the replica lies staged, or may lie staged."""
-        return self.staged is not None or self.problem is not None
+    def key(self) -> PartitionKey:
+        """Topic and partition."""
+        return self.action.topic, self.action.partition
+
+    @property
+    def wanted_id(self) -> TopicId | None:
+        """The topic ID under which the replica is wanted; None: the request names none, or does not want it."""
+        return None if self.action.wanted_topic_id is None else TopicId.parse(self.action.wanted_topic_id)
+
+    def done(self, log_dir: str, location: str, due_ms: int | None = None) -> ActionResult:
+        """Make the result of an action that is done, or would be."""
+        return ActionResult(self.action, log_dir, location, due_ms)
+
+    def failed(self, answer: int, why: str) -> ActionResult:
+        """Make the result of an action that is not done."""
+        return ActionResult(self.action, answer=answer, why_not=why)
+
+
+class ActionResult(NamedTuple):
+    """What became of an action, or would.
+
+    Attributes:
+        action: of the decision.
+        log_dir: path of the log dir where the replica lies after it; empty if it is not done, as is the next.
+        location: path after it: below the log dir, or as ``logstore staged`` shows it.
+        due_ms: when a purge may delete a staged replica, in ms since 1970; None for other kinds.
+        answer: the error number with which its partition is answered; None: it is done.
+        why_not: why it is not done, one sentence.
+    """
+
+    action: Action
+    log_dir: str = ""
+    location: str = ""
+    due_ms: int | None = None
+    answer: int | None = None
+    why_not: str = ""
+
+    @property
+    def topic_id(self) -> str | None:
+        """The topic ID of the replica after the action; None: it has none."""
+        is_given = self.action.kind in (ActionKind.CREATE, ActionKind.WRITE_TOPIC_ID)
+        return self.action.wanted_topic_id if is_given else self.action.topic_id
 
 
 @dataclass(slots=True)
@@ -76,27 +105,22 @@ class Decision:
     Attributes:
         request: from which the decision was made.
         delay: name of the setting that says how long a staged replica waits.
-        copies: copies to be staged, of partitions that are live in several log dirs. If one cannot be staged, its
-            partition is answered with 56.
-        stale: replicas to be staged.
-        nameless: replicas that get their topic ID.
-        wanted: replicas to be restored or created.
-        answers: error number of each partition, in the order of the request, if every change succeeds.
-        unless_staged: replica to be staged → the index of its answer, and the answer if it cannot be staged.
+        actions: see the table above.
+        answers: error number of each partition, in the order of the request, if every action succeeds.
         epochs: leader epochs to remember of partitions that stay as they are.
         forgotten: partitions whose leader epoch is forgotten.
+        kept_back: wanted replicas that may lie staged where a disk refuses to say so.
+        remarks: why staged replicas are not restored, for the log.
     """
 
     request: ControlRequest
     delay: str
-    copies: dict[Replica, tuple[str, str]] = field(default_factory=dict)
-    stale: dict[PartitionKey, StaleReplica] = field(default_factory=dict)
-    nameless: list[NamelessReplica] = field(default_factory=list)
-    wanted: list[WantedReplica] = field(default_factory=list)
+    actions: list[DecidedAction] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
-    unless_staged: dict[PartitionKey, tuple[int, int]] = field(default_factory=dict)
     epochs: Epochs = field(default_factory=dict)
     forgotten: list[PartitionKey] = field(default_factory=list)
+    kept_back: KeptBack = field(default_factory=set)
+    remarks: list[str] = field(default_factory=list)
 
     def keys(self) -> Iterator[PartitionKey]:
         """Yield the partitions of the request, in the order of the answers."""
@@ -108,63 +132,61 @@ class Outcome:
     """What became of a decision.
 
     Attributes:
-        staged: replicas that were staged.
+        results: of each action, in the order of the decision.
         answers: index of an answer → the error number that takes the decided one's place.
-        effects: every change, in the order in which it was made.
     """
 
-    staged: set[PartitionKey] = field(default_factory=set)
+    results: list[ActionResult] = field(default_factory=list)
     answers: dict[int, int] = field(default_factory=dict)
-    effects: list[Effect] = field(default_factory=list)
 
-    def note_unstaged(self, decision: Decision, refused: Collection[PartitionKey]) -> None:
-        """Note the answers of the replicas that could not be staged, and of ``refused`` ones."""
-        self.answers |= {
-            place: answer for key, (place, answer) in decision.unless_staged.items() if key not in self.staged
-        }
-        if refused:
-            storage_error = int(KafkaError.KAFKA_STORAGE_ERROR)
-            self.answers |= {place: storage_error for place, key in enumerate(decision.keys()) if key in refused}
+    def add(self, decided: DecidedAction, result: ActionResult) -> None:
+        """Add the result of the next action; where it is not done, its partition gets that answer."""
+        self.results.append(result)
+        if result.answer is not None and decided.place != NOT_NAMED:
+            self.answers[decided.place] = result.answer
 
-    def may_be_made(self, wanted: WantedReplica, *, some_offline: bool) -> bool:
-        """Whether a wanted replica may be restored or created now; notes its answer where it may not.
 
-        Args:
-            wanted: of the decision.
-            some_offline: whether a log dir is offline.
-        """
-        if wanted.place in self.answers:
-            return False
-        problem = KafkaError.KAFKA_STORAGE_ERROR if some_offline and wanted.may_be_elsewhere else wanted.problem
-        if problem is not None:
-            self.answers[wanted.place] = problem
-        return problem is None
+def action_on(
+    kind: ActionKind, key: PartitionKey, entry: Entry, wanted_id: str | None, reason: tuple[str, str]
+) -> Action:
+    """Make an action on a live replica; ``reason`` is the verdict and its evidence."""
+    return Action(kind, entry.log_dir, entry.path, *key, entry.topic_id, wanted_id, *reason, inode=entry.inode or None)
 
 
 def remember(memory: BrokerMemory, decision: Decision, outcome: Outcome) -> list[int]:
     """Update what a broker knows after a request, and return the answers in the order of the request."""
-    epochs, answers, other = memory.epochs, list(decision.answers), set[PartitionKey]()
+    epochs, answers = memory.epochs, list(decision.answers)
     for place, error in outcome.answers.items():
         answers[place] = error
-    if outcome.answers:
-        other = {key for place, key in enumerate(decision.keys()) if place in outcome.answers}
-    for topic, partition in (*outcome.staged, *decision.forgotten):
+    for topic, partition in decision.forgotten:
         epochs.get(topic, {}).pop(partition, None)
+    failed = {key for place, key in enumerate(decision.keys()) if place in outcome.answers} if outcome.answers else ()
     for topic, known in decision.epochs.items():
-        kept = known if not other else {each: epoch for each, epoch in known.items() if (topic, each) not in other}
+        kept = known if not failed else {each: epoch for each, epoch in known.items() if (topic, each) not in failed}
         epochs.setdefault(topic, {}).update(kept)
-    made = [(each.at, each.place, each.leader_epoch) for each in decision.nameless]
-    made += [(each.at, each.place, each.leader_epoch) for each in decision.wanted]
-    for at, place, leader_epoch in made:
-        if answers[place] == KafkaError.NONE:
-            epochs.setdefault(at.topic, {})[at.partition] = leader_epoch
-    for wanted in decision.wanted:
-        if wanted.topic_id is not None and wanted.may_come_back:
-            update = memory.kept_back.discard if answers[wanted.place] == KafkaError.NONE else memory.kept_back.add
-            update((wanted.at, wanted.topic_id))
+    memory.kept_back |= decision.kept_back
+    for decided, result in zip(decision.actions, outcome.results, strict=True):
+        _remember_action(memory, decided, result, answers)
     for name in [name for name, known in epochs.items() if not known]:
         del epochs[name]
     return answers
+
+
+def _remember_action(memory: BrokerMemory, decided: DecidedAction, result: ActionResult, answers: list[int]) -> None:
+    (topic, partition), epochs = decided.key, memory.epochs
+    kind, is_answered_well = (
+        decided.action.kind,
+        decided.place != NOT_NAMED and answers[decided.place] == KafkaError.NONE,
+    )
+    if kind is ActionKind.STAGE:
+        if result.answer is None and decided.found is None:  # the other copy of a duplicate is live
+            epochs.get(topic, {}).pop(partition, None)
+        return
+    if decided.leader_epoch is not None and is_answered_well:
+        epochs.setdefault(topic, {})[partition] = decided.leader_epoch
+    if kind is ActionKind.RESTORE:
+        update = memory.kept_back.discard if is_answered_well else memory.kept_back.add
+        update((topic, partition, decided.action.wanted_topic_id or ""))
 
 
 def answers_by_topic(request: ControlRequest, answers: Iterable[int]) -> tuple[TopicErrors, ...]:

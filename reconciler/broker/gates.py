@@ -1,7 +1,7 @@
 """The gates of a control request that a person sends: the gates of plans, and some of its own. Pure.
 
 A controller that sends a request has decided, so ``Broker`` has no gates. A person may have taken the wrong file or the
-wrong disks, and an empty FULL request stages everything. So the effects of a dry run are held to the gates of plans,
+wrong disks, and an empty FULL request stages everything. So the changes of a dry run are held to the gates of plans,
 each with the same override, and to these::
 
     cluster     no request names its cluster: the user says which one it was sent in      --cluster-id, --allow cluster
@@ -17,10 +17,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.broker.effects import Effect, EffectKind
-from reconciler.broker.judgement import PartitionKey
+from reconciler.broker.decision import ActionResult
+from reconciler.broker.restorable import PartitionKey
 from reconciler.plan import (
     INTERNAL_TOPICS,
+    Action,
+    ActionKind,
     BrokerFacts,
     CandidateFacts,
     Gate,
@@ -55,7 +57,7 @@ class HandSentRequest:
         node_id: of the broker.
         broker: ``broker 1 of cluster C``.
         live: number of live replicas of the broker.
-        effects: of a dry run.
+        changes: of a dry run, each of which would be done.
         offline: path of each unusable log dir → why.
         foreign: paths of log dirs that a real broker reads.
         now_ms: in ms since 1970.
@@ -71,7 +73,7 @@ class HandSentRequest:
     node_id: int
     broker: str
     live: int
-    effects: Sequence[Effect]
+    changes: Sequence[ActionResult]
     offline: Mapping[str, str]
     foreign: Collection[str]
     now_ms: int
@@ -86,12 +88,12 @@ def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] =
     """List every shut gate as one sentence with its numbers and its override; an empty list allows the request.
 
     Args:
-        sent: the request and its effects.
+        sent: the request and its changes.
         policy: the gates of plans.
         allowed: names of gates that are open in addition to the policy's.
     """
     states = dict(_states(sent.request))
-    staged = [effect for effect in sent.effects if effect.kind is EffectKind.STAGED]
+    staged = [each.action for each in sent.changes if each.action.kind is ActionKind.STAGE]
     complete = isinstance(sent.request, LeaderAndIsrRequest) and sent.request.type is RequestType.FULL
     wanted = sum(sent.node_id in state.replicas for state in states.values())
     # Only in a FULL request does a missing partition mean anything.
@@ -104,9 +106,7 @@ def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] =
         tuple(sent.offline.items()),
         candidates=CandidateFacts(
             sole_copies=tuple(_sole_copies(staged, states, sent.node_id)),
-            internal=tuple(
-                f"{each.topic}-{each.partition}" for each in staged if is_internal_topic(each.topic, sent.internal)
-            ),
+            internal=tuple(str(each.replica) for each in staged if is_internal_topic(each.topic, sent.internal)),
         ),
     )
     gates = replace(policy, allowed=policy.allowed | opened)
@@ -116,11 +116,12 @@ def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] =
             f"{sent.location} is older than the records of {count(len(sent.older), 'replica')}, so nobody is to be "
             f"condemned by it: {listed(sent.older)} (override: --allow {EPOCH})"
         )
-    made = [each for each in sent.effects if each.kind is EffectKind.CREATED and each.log_dir in sent.foreign]
+    created = [each for each in sent.changes if each.action.kind is ActionKind.CREATE]
+    made = [str(each.action.replica) for each in created if each.log_dir in sent.foreign]
     if made and CREATE not in allowed:
         shut.append(
             f"{count(len(made), 'empty replica')} would be made in log dirs that a real broker reads, which makes them "
-            f"itself: {listed([f'{each.topic}-{each.partition}' for each in made])} (override: --allow {CREATE})"
+            f"itself: {listed(made)} (override: --allow {CREATE})"
         )
     return shut
 
@@ -148,13 +149,13 @@ def _states(request: ControlRequest) -> Iterator[tuple[PartitionKey, PartitionSt
 
 
 def _sole_copies(
-    staged: Sequence[Effect], states: Mapping[PartitionKey, PartitionState], node_id: int
+    staged: Sequence[Action], states: Mapping[PartitionKey, PartitionState], node_id: int
 ) -> Iterator[str]:
     """Find replicas that would be staged although no other replica is in sync, as far as the request says."""
-    for effect in staged:
-        state = states.get(effect.key)
+    for action in staged:
+        state = states.get((action.topic, action.partition))
         if state is None:
             continue
         others = {broker for broker in state.isr if broker in state.replicas} - {node_id}
-        if effect.verdict in (Verdict.STALE_ID, Verdict.NOT_ASSIGNED) and not others:
-            yield f"{effect.topic}-{effect.partition}"
+        if action.verdict in (Verdict.STALE_ID, Verdict.NOT_ASSIGNED) and not others:
+            yield str(action.replica)

@@ -7,52 +7,39 @@ Source: DESIGN §3, §4; KIP516-5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import Final, NamedTuple
 
-from layout.ids import TopicId
 from logstore.rows import Kind
 from logstore.store import Entry
+from reconciler.broker.restorable import PartitionKey
+from reconciler.broker.snapshot import DiskSnapshot
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, TopicState
-from reconciler.verdicts import CASES, JoinedRow, Verdict, case_number, fill_evidence
-
-PartitionKey: TypeAlias = tuple[str, int]
-"""Full topic name and partition."""
-
+from reconciler.verdicts import CASES, JoinedRow, KnownTopics, Verdict, case_number, fill_evidence
 
 LOOKS_UNWANTED: Final = frozenset({Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC})
 """Verdicts of replicas that a FULL request stages where it can."""
 
 
-class Judged(NamedTuple):
-    """The verdict on one replica, the row that it was judged by, and the template of its evidence."""
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """The verdict on all replicas that one joined row describes, and the template of its evidence."""
 
     verdict: Verdict
     row: JoinedRow
     template: str
 
-    @property
+    @cached_property
     def evidence(self) -> str:
         """The sentence that goes with the verdict."""
         return fill_evidence(self.template, self.row)
 
-
-@dataclass(frozen=True, slots=True)
-class LiveReplicas:
-    """The live replicas of this broker.
-
-    Attributes:
-        entries: as the store holds them.
-        duplicates: keys of replicas that are live in two log dirs.
-        offline: offline log dirs; replicas in them are not judged.
-        topic_of: topic ID → topic of a replica here with that ID.
-    """
-
-    entries: Mapping[PartitionKey, Entry]
-    duplicates: Collection[PartitionKey]
-    offline: Collection[str]
-    topic_of: Callable[[TopicId], str | None]
+    @cached_property
+    def reason(self) -> tuple[str, str]:
+        """Verdict and evidence, as an action has them."""
+        return self.verdict.value, self.evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,52 +63,35 @@ class OfflineReplica(NamedTuple):
 
 
 class _RequestTable:
-    """The case table for one request."""
+    """The case table for one request on one broker's disks."""
 
-    def __init__(self, request: LeaderAndIsrRequest) -> None:
-        self.complete = request.type is RequestType.FULL
-        self.ids = {topic.topic: _topic_id_text(topic) for topic in request.topics}
-        self.names = {topic_id: topic for topic, topic_id in self.ids.items() if topic_id}
+    def __init__(self, request: LeaderAndIsrRequest, present: DiskSnapshot) -> None:
+        ids = {topic.topic: "" if topic.topic_id is None else str(topic.topic_id) for topic in request.topics}
+        names = {topic_id: topic for topic, topic_id in ids.items() if topic_id}
+        self.topics = KnownTopics(ids, names, judged=True, complete=request.type is RequestType.FULL)
+        self.offline = present.offline
+        self.duplicates = {(each.partition.topic, each.partition.partition) for each in present.duplicates}
 
-    def live(self, topic: str, entry: Entry, copies: int, wanted: bool) -> Judged:
+    def live(self, topic: str, entry: Entry, copies: int, *, wanted: bool) -> Judged:
         """Judge a replica that is here."""
-        topic_id, wanted_id = entry.topic_id or "", self.ids.get(topic, "")
         return _judge(
-            JoinedRow(
-                on_disk=True,
+            self.topics.on_disk(
+                topic,
+                entry.topic_id or "",
+                self.topics.id_of[topic] if wanted else None,
                 kind=Kind.LIVE.value,
                 state=entry.state,
-                topic=topic,
-                disk_topic_id=topic_id,
                 problem=f"its partition.metadata is {entry.state}",
                 copies=copies,
-                judged=True,
-                complete=self.complete,
-                wanted=wanted,
-                wanted_topic_id=wanted_id if wanted else "",
-                name_known=topic in self.ids,
-                name_topic_id=wanted_id,
-                id_topic=self.names.get(topic_id, ""),
             )
         )
 
     def absent(self, topic: str) -> Judged:
         """Judge a wanted replica that is not here."""
-        wanted_id = self.ids[topic]
-        return _judge(
-            JoinedRow(
-                topic=topic,
-                judged=True,
-                complete=self.complete,
-                wanted=True,
-                wanted_topic_id=wanted_id,
-                name_known=True,
-                name_topic_id=wanted_id,
-            )
-        )
+        return _judge(self.topics.absent(topic, self.topics.id_of[topic]))
 
 
-def judge(request: LeaderAndIsrRequest, node_id: int, present: LiveReplicas) -> Judgement:
+def judge(request: LeaderAndIsrRequest, node_id: int, present: DiskSnapshot) -> Judgement:
     """Judge live replicas against a request.
 
     A FULL request covers every replica of the broker. Any other request covers the replicas that it names, by topic or
@@ -132,11 +102,11 @@ def judge(request: LeaderAndIsrRequest, node_id: int, present: LiveReplicas) -> 
         node_id: of this broker.
         present: the live replicas.
     """
-    table = _RequestTable(request)
+    table = _RequestTable(request, present)
     named: list[Judged | OfflineReplica | None] = []
     left = dict(present.entries)
     for topic in request.topics:
-        named += _judge_topic(table, topic, node_id, present, left)
+        named += _judge_topic(table, topic, node_id, left)
     if request.type is RequestType.FULL:
         others = [(key, entry) for key, entry in left.items() if entry.log_dir not in present.offline]
     else:
@@ -144,7 +114,7 @@ def judge(request: LeaderAndIsrRequest, node_id: int, present: LiveReplicas) -> 
     known: dict[tuple[str, str | None, str, bool], Judged] = {}
     judged = []
     for key, entry in others:
-        row = (key[0], entry.topic_id, entry.state, key in present.duplicates)
+        row = (key[0], entry.topic_id, entry.state, key in table.duplicates)
         found = known.get(row)
         if found is None:
             found = known[row] = table.live(key[0], entry, 1 + row[3], wanted=False)
@@ -153,10 +123,10 @@ def judge(request: LeaderAndIsrRequest, node_id: int, present: LiveReplicas) -> 
 
 
 def _judge_topic(
-    table: _RequestTable, topic: TopicState, node_id: int, present: LiveReplicas, left: dict[PartitionKey, Entry]
+    table: _RequestTable, topic: TopicState, node_id: int, left: dict[PartitionKey, Entry]
 ) -> list[Judged | OfflineReplica | None]:
     """Judge each partition of one topic, and remove the replicas that are here from ``left``."""
-    name, offline, duplicates = topic.topic, present.offline, present.duplicates
+    name, offline, duplicates = topic.topic, table.offline, table.duplicates
     known: dict[tuple[str | None, str, bool, bool], Judged] = {}
     absent: Judged | None = None
     found: list[Judged | OfflineReplica | None] = []
@@ -174,18 +144,18 @@ def _judge_topic(
             row = (entry.topic_id, entry.state, wanted, key in duplicates)
             judged = known.get(row)
             if judged is None:
-                judged = known[row] = table.live(name, entry, 1 + row[3], wanted)
+                judged = known[row] = table.live(name, entry, 1 + row[3], wanted=wanted)
             found.append(judged)
     return found
 
 
 def _renamed(
-    request: LeaderAndIsrRequest, present: LiveReplicas, left: Mapping[PartitionKey, Entry]
+    request: LeaderAndIsrRequest, present: DiskSnapshot, left: Mapping[PartitionKey, Entry]
 ) -> list[tuple[PartitionKey, Entry]]:
     """Find replicas that are here under a topic ID of the request and another topic name."""
     found = []
     for topic in request.topics:
-        former = None if topic.topic_id is None else present.topic_of(topic.topic_id)
+        former = present.topics.get(str(topic.topic_id))
         if former is not None and former != topic.topic:
             for state in topic.partitions:
                 entry = left.get((former, state.partition))
@@ -197,7 +167,3 @@ def _renamed(
 def _judge(row: JoinedRow) -> Judged:
     case = CASES[case_number(row)]
     return Judged(case.verdict, row, case.evidence)
-
-
-def _topic_id_text(topic: TopicState) -> str:
-    return "" if topic.topic_id is None else str(topic.topic_id)

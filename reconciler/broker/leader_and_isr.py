@@ -1,4 +1,4 @@
-"""Decide a LeaderAndIsr request: which replicas are staged, restored and created, and the answers (DESIGN §4).
+"""Decide a LeaderAndIsr request: which replicas are staged, restored and created, and the answers (DESIGN §4). Pure.
 
 Staging comes first, in one step: a replica of a re-created topic must be staged before its successor can be created.
 Each partition is answered in Kafka's order (FACTS §4.2), and new replicas are created at the end.
@@ -7,24 +7,19 @@ Source: KIP516-4, -5, -6, -11.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
+from dataclasses import replace
 from enum import Enum, auto
+from itertools import islice
 
-from layout.topic import TopicPartition
 from logstore import STALE_DELAY, KafkaError
-from logstore.store import Entry, LogStore, Replica, entry_of, replica_of
-from reconciler.broker.decision import Decision, NamelessReplica, StaleReplica, WantedReplica
-from reconciler.broker.judgement import (
-    LOOKS_UNWANTED,
-    Judged,
-    Judgement,
-    LiveReplicas,
-    OfflineReplica,
-    PartitionKey,
-    judge,
-)
+from logstore.store import Replica, entry_of, replica_of
+from reconciler.broker.decision import NOT_NAMED, DecidedAction, Decision, action_on
+from reconciler.broker.judgement import LOOKS_UNWANTED, Judged, Judgement, OfflineReplica, judge
 from reconciler.broker.memory import BrokerMemory
-from reconciler.broker.restorable import candidates, first_restorable
+from reconciler.broker.restorable import PartitionKey, RestorableReplica, choose_restorable
+from reconciler.broker.snapshot import DiskSnapshot
+from reconciler.plan import Action, ActionKind
 from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from reconciler.verdicts import Verdict
 
@@ -47,17 +42,17 @@ _UNKNOWN_EPOCH = -1
 
 
 def decide_leader_and_isr(
-    store: LogStore, request: LeaderAndIsrRequest, node_id: int, memory: BrokerMemory
+    request: LeaderAndIsrRequest, node_id: int, present: DiskSnapshot, memory: BrokerMemory
 ) -> Decision:
-    """Decide what a request changes and answers. Nothing is changed.
+    """Decide what a request changes and answers.
 
     Args:
-        store: of the broker; it is only read.
         request: of the controller, checked; its epochs are not stale.
         node_id: of the broker.
-        memory: of earlier requests.
+        present: what lies on its disks.
+        memory: of earlier requests; it is only read.
     """
-    return _LeaderAndIsrDecision(store, request, node_id, memory).decide()
+    return _LeaderAndIsrDecision(request, node_id, present, memory).decide()
 
 
 class _Then(Enum):
@@ -72,131 +67,125 @@ class _Then(Enum):
 class _LeaderAndIsrDecision:
     """The decision about one LeaderAndIsr request, while it is made."""
 
-    def __init__(self, store: LogStore, request: LeaderAndIsrRequest, node_id: int, memory: BrokerMemory) -> None:
-        self.store, self.request, self.node_id, self.memory = store, request, node_id, memory
+    def __init__(self, request: LeaderAndIsrRequest, node_id: int, present: DiskSnapshot, memory: BrokerMemory) -> None:
+        self.request, self.node_id, self.present, self.memory = request, node_id, present, memory
         self.decision = Decision(request, STALE_DELAY)
+        self.stages = STAGED_BY[request.type]
+        self.is_by_hand = bool(memory.known.reached)
         self.in_the_way: set[PartitionKey] = set()
-        self.entries: dict[PartitionKey, Entry] = store.entries()
-        self.duplicates = list(store.duplicates)
+        self.vacated: set[tuple[str, str]] = set()
+        """Log dir and path of the replicas that are staged."""
+        self.staged: list[DecidedAction] = []
+        self.nameless: list[DecidedAction] = []
+        self.wanted: list[tuple[TopicState, PartitionState, Judged, int]] = []
 
     def decide(self) -> Decision:
         """Judge every replica as it will be when the stale copies are staged, then answer each partition."""
-        decision, request = self.decision, self.request
-        decision.copies = self._find_stale_copies()
-        for copy in decision.copies:
-            self._take_out(copy)
-        judged = judge(request, self.node_id, self._present())
-        decision.stale = self._find_stale(judged)
+        copies = self._stage_stale_copies()
+        judged = judge(self.request, self.node_id, self.present)
+        self.in_the_way = self._under_another_name(judged)
         verdicts = iter(judged.named)
-        for topic in request.topics:
-            # What is staged has no leader epoch any more.
-            known = self.memory.epochs.get(topic.topic, {})
-            remembered: dict[int, int] = {}
-            for state in topic.partitions:
-                self._partition(topic, state, next(verdicts), known, remembered)
-            if remembered:
-                decision.epochs[topic.topic] = remembered
-        self._find_staged()
-        return decision
+        for topic in self.request.topics:
+            self._topic(topic, islice(verdicts, len(topic.partitions)))
+        for key, each in judged.others:
+            if each.verdict in self.stages:
+                self._stage(key, each)
+        staged = [*copies, *self.staged]
+        if any(self.present.restorable.values()):
+            self.vacated = {(each.action.log_dir, each.action.name) for each in staged}
+        restored, created = self._restore_or_create()
+        self.decision.actions = [*staged, *restored, *self.nameless, *created]
+        return self.decision
 
-    def _present(self) -> LiveReplicas:
-        duplicates = {(each.partition.topic, each.partition.partition) for each in self.duplicates}
-        topic_of = self.store.topic_of
-        if self.decision.copies:
-            topics = {entry.topic_id: topic for (topic, _), entry in self.entries.items()}
-            return LiveReplicas(
-                self.entries, duplicates, self.store.offline, lambda topic_id: topics.get(str(topic_id))
-            )
-        return LiveReplicas(self.entries, duplicates, self.store.offline, topic_of)
-
-    def _find_stale_copies(self) -> dict[Replica, tuple[str, str]]:
-        """Find the copies under another topic ID than the request's, of partitions that are live in several log dirs.
+    def _stage_stale_copies(self) -> list[DecidedAction]:
+        """Stage copies under another topic ID than the request's, of partitions that are live in several log dirs.
 
         Such a copy appears when a topic was re-created while a disk was offline. Copies under the same topic ID are
         left alone: a request does not say which of them is the better one.
         """
-        if self.request.type is RequestType.UNSPECIFIED or not self.duplicates:
-            return {}
+        if self.request.type is RequestType.UNSPECIFIED or not self.present.duplicates:
+            return []
         ids = {
-            TopicPartition(topic.topic, state.partition): topic.topic_id
-            for topic in self.request.topics
-            for state in topic.partitions
+            (topic.topic, each.partition): topic.topic_id for topic in self.request.topics for each in topic.partitions
         }
-        found = dict[Replica, tuple[str, str]]()
-        for second in self.duplicates:
-            wanted = ids.get(second.partition)
-            entry = self.entries.get((second.partition.topic, second.partition.partition))
+        places = {key: place for place, key in enumerate(ids)}
+        found = dict[Replica, DecidedAction]()
+        for second in self.present.duplicates:
+            key = (second.partition.topic, second.partition.partition)
+            entry, wanted = self.present.entries.get(key), ids.get(key)
             for copy in (second, None if entry is None else replica_of(second.partition, entry)):
                 if wanted is None or copy is None or copy.topic_id in (None, wanted):
                     continue
-                if copy.log_dir not in self.store.offline:
+                if copy.log_dir not in self.present.offline:
                     evidence = f"the disk holds topic ID {copy.topic_id}; it was re-created as {wanted}, here too"
-                    found[copy] = (Verdict.STALE_ID.value, evidence)
-        return found
+                    reason = (Verdict.STALE_ID.value, evidence)
+                    action = action_on(ActionKind.STAGE, key, entry_of(copy), str(wanted), reason)
+                    found[copy] = DecidedAction(action, places[key], found=copy)
+        self._take_out(found)
+        return list(found.values())
 
-    def _take_out(self, copy: Replica) -> None:
-        """Go on as if a copy were staged; a remaining copy becomes the replica of its partition."""
-        if copy in self.duplicates:
-            self.duplicates.remove(copy)
-            return
-        key = (copy.partition.topic, copy.partition.partition)
-        others = [each for each in self.duplicates if each.partition == copy.partition]
-        if others:
-            self.duplicates.remove(others[0])
-            self.entries[key] = entry_of(others[0])
-        else:
-            del self.entries[key]
+    def _take_out(self, copies: Iterable[Replica]) -> None:
+        """Go on as if copies were staged; a remaining copy becomes the replica of its partition."""
+        entries, duplicates = dict(self.present.entries), list(self.present.duplicates)
+        for copy in copies:
+            if copy in duplicates:
+                duplicates.remove(copy)
+                continue
+            key = (copy.partition.topic, copy.partition.partition)
+            del entries[key]
+            others = [each for each in duplicates if each.partition == copy.partition]
+            if others:
+                duplicates.remove(others[0])
+                entries[key] = entry_of(others[0])
+        topics = {entry.topic_id: topic for (topic, _), entry in entries.items() if entry.topic_id is not None}
+        self.present = replace(self.present, entries=entries, duplicates=duplicates, topics=topics)
 
-    def _find_stale(self, judged: Judgement) -> dict[PartitionKey, StaleReplica]:
-        """Find the replicas to stage, with verdict and evidence; note the replicas that have another name here."""
-        stale, reasons = dict[PartitionKey, StaleReplica](), dict[Judged, tuple[str, str]]()
-        of_type = STAGED_BY[self.request.type]
-        for key, each in (*self._named(judged), *judged.others):
-            if each.verdict in of_type:
-                if each not in reasons:
-                    reasons[each] = (each.verdict.value, each.evidence)
-                stale[key] = StaleReplica(self.entries[key], *reasons[each])
-            elif each.verdict is Verdict.RENAMED:
-                self.in_the_way.add((each.row.id_topic, key[1]))
-        return stale
+    def _under_another_name(self, judged: Judgement) -> set[PartitionKey]:
+        """Find the partitions, by the request's names, whose data is here under another topic name."""
+        distinct = {*judged.named, *(each for _, each in judged.others)}
+        if not any(isinstance(each, Judged) and each.verdict is Verdict.RENAMED for each in distinct):
+            return set()
+        named = zip(self.decision.keys(), judged.named, strict=True)
+        return {
+            (each.row.id_topic, key[1])
+            for key, each in (*named, *judged.others)
+            if isinstance(each, Judged) and each.verdict is Verdict.RENAMED
+        }
 
-    def _named(self, judged: Judgement) -> Iterator[tuple[PartitionKey, Judged]]:
-        """Yield the judged replicas that the request names and that are not in order."""
-        verdicts = iter(judged.named)
-        for topic in self.request.topics:
-            for state in topic.partitions:
-                found, key = next(verdicts), (topic.topic, state.partition)
-                if not isinstance(found, Judged) or found.verdict is Verdict.OK:
-                    continue
-                if not self.memory.known.is_older(key, topic.topic_id, state.leader_epoch):
-                    yield key, found
+    def _topic(self, topic: TopicState, verdicts: Iterable[Judged | OfflineReplica | None]) -> None:
+        """Decide the answer for each partition of a topic, and what follows for its replica."""
+        known, remembered = self.memory.epochs.get(topic.topic, {}), dict[int, int]()
+        answers = self.decision.answers
+        for state, judged in zip(topic.partitions, verdicts, strict=True):
+            key, current = (topic.topic, state.partition), known.get(state.partition, _UNKNOWN_EPOCH)
+            older = self.is_by_hand and self.memory.known.is_older(key, topic.topic_id, state.leader_epoch)
+            answer, then = self._answer(topic, state, judged, current, older=older)
+            if isinstance(judged, Judged) and judged.verdict in self.stages and not older:
+                self._stage(key, judged, len(answers), answer)
+                # What is staged is gone then, and has no leader epoch any more.
+                answer, then = self._answer(topic, state, None, _UNKNOWN_EPOCH, older=False)
+            if then is _Then.REMEMBER:
+                remembered[state.partition] = state.leader_epoch
+            elif then is _Then.WRITE_TOPIC_ID and isinstance(judged, Judged):
+                self._write_topic_id(topic, state, judged)
+            elif then is _Then.MAKE and isinstance(judged, Judged):
+                self.wanted.append((topic, state, judged, len(answers)))
+            answers.append(answer)
+        if remembered:
+            self.decision.epochs[topic.topic] = remembered
 
-    def _partition(
-        self,
-        topic: TopicState,
-        state: PartitionState,
-        judged: Judged | OfflineReplica | None,
-        known: dict[int, int],
-        remembered: dict[int, int],
+    def _stage(
+        self, key: PartitionKey, judged: Judged, place: int = NOT_NAMED, otherwise: int = KafkaError.KAFKA_STORAGE_ERROR
     ) -> None:
-        """Decide the answer for one partition, and what follows for its replica."""
-        decision, place, key = self.decision, len(self.decision.answers), (topic.topic, state.partition)
-        staged = key in decision.stale
-        current = _UNKNOWN_EPOCH if staged else known.get(state.partition, _UNKNOWN_EPOCH)
-        answer, then = self._answer(topic, state, judged, current, staged=staged)
-        decision.answers.append(answer)
-        if staged:
-            current = known.get(state.partition, _UNKNOWN_EPOCH)
-            decision.unless_staged[key] = (place, self._answer(topic, state, judged, current, staged=False)[0])
-        if then is _Then.REMEMBER:
-            remembered[state.partition] = state.leader_epoch
-        elif then is _Then.WRITE_TOPIC_ID and topic.topic_id is not None:
-            nameless = NamelessReplica(place, TopicPartition(*key), topic.topic_id, state.leader_epoch)
-            decision.nameless.append(nameless)
-        elif then is _Then.MAKE:
-            kept_back = (TopicPartition(*key), topic.topic_id) in self.memory.kept_back
-            wanted = (place, TopicPartition(*key), topic.topic_id, state.leader_epoch, kept_back or not state.is_new)
-            decision.wanted.append(WantedReplica(*wanted))
+        wanted_id = judged.row.wanted_topic_id or None
+        action = action_on(ActionKind.STAGE, key, self.present.entries[key], wanted_id, judged.reason)
+        self.staged.append(DecidedAction(action, place, otherwise))
+
+    def _write_topic_id(self, topic: TopicState, state: PartitionState, judged: Judged) -> None:
+        key = (topic.topic, state.partition)
+        entry, wanted_id = self.present.entries[key], str(topic.topic_id)
+        action = action_on(ActionKind.WRITE_TOPIC_ID, key, entry, wanted_id, judged.reason)
+        self.nameless.append(DecidedAction(action, len(self.decision.answers), leader_epoch=state.leader_epoch))
 
     def _answer(
         self,
@@ -205,27 +194,34 @@ class _LeaderAndIsrDecision:
         judged: Judged | OfflineReplica | None,
         current: int,
         *,
-        staged: bool,
+        older: bool,
     ) -> tuple[int, _Then]:
-        """Return the answer for one partition, in the order of FACTS §4.2, 5, and what follows."""
+        """Return the answer for one partition, in the order of FACTS §4.2, 5, and what follows.
+
+        Args:
+            topic: of the request.
+            state: of the partition.
+            judged: its replica here; None: there is none and none is wanted, or it is staged by then.
+            current: the last leader epoch.
+            older: whether the request is older than the records of the replica.
+        """
         if isinstance(judged, OfflineReplica):
             return KafkaError.KAFKA_STORAGE_ERROR, _Then.NOTHING
-        key = (topic.topic, state.partition)
-        verdict = None if judged is None or staged else judged.verdict
+        verdict = None if judged is None else judged.verdict
         gone = verdict is None or verdict is Verdict.MISSING
         if verdict in LEFT_ALONE:
             failed = verdict is Verdict.STALE_ID and self.request.type is not RequestType.UNSPECIFIED
             return KafkaError.KAFKA_STORAGE_ERROR if failed else LEFT_ALONE[verdict], _Then.NOTHING
-        if gone and key in self.in_the_way:
+        if gone and (topic.topic, state.partition) in self.in_the_way:
             return KafkaError.INCONSISTENT_TOPIC_ID, _Then.NOTHING
         hosted = self.node_id in state.replicas
-        if state.leader_epoch < current or self.memory.known.is_older(key, topic.topic_id, state.leader_epoch):
+        if older or state.leader_epoch < current:
             return KafkaError.STALE_CONTROLLER_EPOCH, _Then.NOTHING
         news = self.request.is_kraft_controller or verdict is Verdict.NO_ID or (gone and hosted)
         if state.leader_epoch == current and not news:
             # A follower in a request without a topic ID goes on without one, as after a downgrade of the controller.
             forgets = topic.topic_id is None and state.leader != self.node_id and not gone
-            has_id = isinstance(judged, Judged) and judged.row.disk_topic_id != ""
+            has_id = judged is not None and judged.row.disk_topic_id != ""
             return KafkaError.NONE if forgets and has_id else KafkaError.STALE_CONTROLLER_EPOCH, _Then.NOTHING
         if not hosted:
             return KafkaError.UNKNOWN_TOPIC_OR_PARTITION, _Then.NOTHING
@@ -234,20 +230,44 @@ class _LeaderAndIsrDecision:
         needs_id = verdict is Verdict.NO_ID and topic.topic_id is not None
         return KafkaError.NONE, _Then.WRITE_TOPIC_ID if needs_id else _Then.REMEMBER
 
-    def _find_staged(self) -> None:
-        """Look for the wanted replicas among the staged ones, unless the request names no topic IDs by its type."""
-        wanted = self.decision.wanted
+    def _restore_or_create(self) -> tuple[list[DecidedAction], list[DecidedAction]]:
+        """Restore each wanted replica that lies staged under its topic ID, and create the others empty.
+
+        While a disk is offline, only replicas that cannot lie on it are made. A staged replica is restored or left, and
+        never replaced by an empty one while a disk refuses to say what it is.
+        """
+        restored, created = list[DecidedAction](), list[DecidedAction]()
+        for topic, state, judged, place in self.wanted:
+            key, topic_id = (topic.topic, state.partition), None if topic.topic_id is None else str(topic.topic_id)
+            found, problem = (None, None) if topic_id is None else self._look_for_staged(key)
+            may_lie_staged = found is not None or problem is not None
+            may_be_elsewhere = not state.is_new or (*key, topic_id) in self.memory.kept_back
+            if may_be_elsewhere and self.present.offline:
+                problem = KafkaError.KAFKA_STORAGE_ERROR
+            if problem is not None:
+                self.decision.answers[place] = problem
+                if may_lie_staged:
+                    self.decision.kept_back.add((*key, topic_id or ""))
+            elif found is None:
+                action = Action(ActionKind.CREATE, "", "", *key, None, topic_id, *judged.reason)
+                created.append(DecidedAction(action, place, 0, state.leader_epoch, may_be_elsewhere))
+            else:
+                staged = found.staged
+                held = None if staged.topic_id is None or staged.topic_id.is_zero else str(staged.topic_id)
+                lies = (staged.log_dir, staged.location, *key, held, topic_id)
+                action = Action(ActionKind.RESTORE, *lies, *judged.reason, inode=staged.inode)
+                restored.append(
+                    DecidedAction(action, place, 0, state.leader_epoch, may_be_elsewhere, staged, found.path)
+                )
+        return restored, created
+
+    def _look_for_staged(self, key: PartitionKey) -> tuple[RestorableReplica | None, KafkaError | None]:
+        """Return the staged replica to restore, or the problem that prevents it; neither: there is none."""
         if self.request.type is RequestType.UNSPECIFIED:
-            return
-        back = candidates(self.store, ((each.at, each.topic_id) for each in wanted if each.topic_id is not None))
-        if back == {}:
-            return
-        vacated = {(each.entry.log_dir, each.entry.path) for each in self.decision.stale.values()}
-        vacated |= {(copy.log_dir, copy.path) for copy in self.decision.copies}
-        for index, each in enumerate(wanted):
-            if back is None:
-                if each.topic_id is not None:
-                    wanted[index] = each._replace(problem=KafkaError.KAFKA_STORAGE_ERROR)
-            elif each.at in back:
-                found = first_restorable(self.store, each.at, back[each.at], vacated)
-                wanted[index] = each._replace(staged=found.staged, back=found.back, problem=found.problem)
+            return None, None
+        known = self.present.restorable.get(key)
+        if known is None:
+            return None, KafkaError.KAFKA_STORAGE_ERROR
+        found, remarks = choose_restorable(known, self.vacated) if known else (None, [])
+        self.decision.remarks += remarks
+        return found, None if found is None else found.problem

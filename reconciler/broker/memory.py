@@ -12,16 +12,17 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from layout.ids import TopicId
-from layout.topic import TopicPartition
 from logstore import check_fields
-from reconciler.broker.judgement import PartitionKey
+from reconciler.broker.restorable import PartitionKey
 from reconciler.errors import UsageError
 
 Epochs: TypeAlias = dict[str, dict[int, int]]
 """Topic → partition → last received leader epoch, for the partitions that the broker hosts."""
 
-KeptBack: TypeAlias = set[tuple[TopicPartition, TopicId]]
-"""Replicas that could not be restored because a disk failed; until it is back, no empty replica takes their place."""
+KeptBack: TypeAlias = set[tuple[str, int, str]]
+"""Topic, partition and topic ID of replicas that could not be restored because a disk failed.
+
+Until it is back, no empty replica takes their place."""
 
 
 @dataclass(frozen=True, slots=True)

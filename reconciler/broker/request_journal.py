@@ -19,10 +19,10 @@ from layout.ours import RunJournal
 from logstore.repair import RepairStatus
 from logstore.scan import last_leader_epoch
 from logstore.store import LogStore
-from reconciler.broker.effects import Effect, EffectKind
-from reconciler.broker.judgement import PartitionKey
+from reconciler.broker.decision import ActionResult
 from reconciler.broker.memory import KnownEpochs
-from reconciler.plan import UNDER_WAY, History, end_journals, journal_paths, write_journal
+from reconciler.broker.restorable import PartitionKey
+from reconciler.plan import UNDER_WAY, ActionKind, History, end_journals, journal_paths, write_journal
 from reconciler.protocol import ControlRequest, LeaderAndIsrRequest
 from reconciler.text import moment
 
@@ -115,11 +115,13 @@ def end_cut_short(store: LogStore, history: History) -> list[str]:
     anywhere = {each[:3] for each in live}
 
     def result_of(path: str, line: Mapping[str, Any]) -> tuple[RepairStatus, str]:
-        topic, partition, topic_id = (str(line.get(key)) for key in ("topic", "partition", "topic_id"))
-        if line.get("kind") == EffectKind.STAGED:
+        topic, partition, topic_id, wanted_id = (
+            str(line.get(key)) for key in ("topic", "partition", "topic_id", "wanted_topic_id")
+        )
+        if line.get("kind") == ActionKind.STAGE:
             is_done = (topic, partition, topic_id, path) not in live
         else:
-            is_done = (topic, partition, topic_id) in anywhere
+            is_done = (topic, partition, wanted_id) in anywhere
         if is_done:
             return RepairStatus.DONE, "the run was cut short, and the next one found this done"
         return RepairStatus.FAILED, "the run was cut short, and the next one found this not done"
@@ -175,13 +177,13 @@ class RequestJournal:
     user: str
     started_ms: int
 
-    def begin(self, planned: Sequence[Effect]) -> list[str]:
-        """Note every change as under way; return the problems, one sentence each."""
-        return self._write(planned, UNDER_WAY, None)
+    def begin(self, planned: Sequence[ActionResult]) -> list[str]:
+        """Note every action of a dry run as under way; return the problems, one sentence each."""
+        return self._write(planned, None)
 
-    def end(self, done: Sequence[Effect]) -> list[str]:
-        """Note every change as done; return the problems."""
-        return self._write(done, RepairStatus.DONE.value, self.store.clock.now_ms())
+    def end(self, results: Sequence[ActionResult]) -> list[str]:
+        """Note what became of every action; return the problems."""
+        return self._write(results, self.store.clock.now_ms())
 
     def paths(self) -> list[str]:
         """Return the paths of the journals that are there."""
@@ -192,12 +194,13 @@ class RequestJournal:
     def _fingerprint(self) -> str:
         return hashlib.sha256(repr(self.request).encode("utf-8", "backslashreplace")).hexdigest()
 
-    def _write(self, effects: Sequence[Effect], status: str, finished_ms: int | None) -> list[str]:
+    def _write(self, results: Sequence[ActionResult], finished_ms: int | None) -> list[str]:
         who = (self._fingerprint, os.uname().nodename, self.user)
         problems = []
         for log_dir in self.store.log_dirs:
             if log_dir.offline is None:
-                lines = tuple(_line(each, status) for each in effects if each.log_dir == log_dir.path)
+                own = (each for each in results if (each.action.log_dir or each.log_dir) == log_dir.path)
+                lines = tuple(_line(each, is_begun=finished_ms is None) for each in own)
                 source = self._source(log_dir.identity.cluster_id)
                 paths = tuple(dict.fromkeys((*(each.path for each in self.store.log_dirs), *self.store.offline)))
                 journal = RunJournal(*who, self.started_ms, finished_ms, (source,), lines, paths)
@@ -216,15 +219,22 @@ class RequestJournal:
         }
 
 
-def _line(effect: Effect, status: str) -> dict[str, object]:
-    return {
-        "kind": effect.kind.value,
-        "name": effect.location,
-        "topic": effect.topic,
-        "partition": effect.partition,
-        "topic_id": effect.topic_id,
-        "verdict": effect.verdict,
-        "why": effect.evidence,
-        "status": status,
-        "detail": "",
-    }
+_DONE = {
+    ActionKind.STAGE: "staged as {}",
+    ActionKind.RESTORE: "live as {}",
+    ActionKind.WRITE_TOPIC_ID: "it holds its topic ID in {}",
+    ActionKind.CREATE: "empty, in {}",
+}
+"""Kind of action → the detail of its line, with the location of the replica."""
+
+
+def _line(result: ActionResult, *, is_begun: bool) -> dict[str, object]:
+    """Return the line of an action, with the fields that a plan's has, and the topic ID that is wanted."""
+    action, is_done = result.action, result.answer is None
+    fields = ("kind", "topic", "partition", "topic_id", "wanted_topic_id", "verdict", "why", "inode", "bytes")
+    evidence = {key: getattr(action, key) for key in fields}
+    status, detail = UNDER_WAY, ""
+    if not is_begun:
+        status = (RepairStatus.DONE if is_done else RepairStatus.FAILED).value
+        detail = _DONE[action.kind].format(result.location) if is_done else result.why_not
+    return {**evidence, "name": action.name or result.location, "status": status, "detail": detail}

@@ -1,10 +1,10 @@
-"""Find the staged replicas that a request wants live again. Nothing is changed."""
+"""Find the staged replicas that a request may want live again, and how each would come back. Nothing is changed."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from layout.directory_name import DirectoryName, parse, parse_staged
 from layout.errors import LayoutError
@@ -13,94 +13,130 @@ from layout.scheme import partition_path
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, KafkaError, LogStoreError, NameTakenError, OfflineLogDirError
 from logstore.log_dir import LogDir
-from logstore.staging import Placement, Restored, Staged, planned_restore
+from logstore.staging import Placement, Staged, planned_restore
 from logstore.store import LogStore
 
 logger = logging.getLogger(__name__)
 
+PartitionKey: TypeAlias = tuple[str, int]
+"""Full topic name and partition."""
 
-class Found(NamedTuple):
-    """The staged replica to restore, or the problem that prevents it; neither: an empty replica may be created."""
 
-    staged: Staged | None = None
-    back: Restored | None = None
+class RestorableReplica(NamedTuple):
+    """A staged replica, and how it would come back.
+
+    Attributes:
+        staged: from the store's list.
+        path: where it would be live, below its log dir.
+        taken: why it cannot come back as long as that path is taken; empty: the path is free.
+        problem: why nobody knows whether it can come back; None: it can. The data is still there, and a later request
+            may restore it.
+    """
+
+    staged: Staged
+    path: str = ""
+    taken: str = ""
     problem: KafkaError | None = None
 
 
-def candidates(
-    store: LogStore, wanted: Iterable[tuple[TopicPartition, TopicId]]
-) -> dict[TopicPartition, list[Staged]] | None:
-    """Find staged and stray replicas under each wanted topic ID and partition, the last staged one first.
+def find_restorable(
+    store: LogStore, wanted: Mapping[PartitionKey, TopicId]
+) -> dict[PartitionKey, Sequence[RestorableReplica]]:
+    """Find the staged and stray replicas of partitions under their topic IDs, the last staged one first.
 
-    A directory whose topic ID a disk refuses to say is a candidate by its name: it may be the replica that is wanted.
+    A directory whose topic ID a disk refuses to say counts by its name: it may be the replica that is wanted. The log
+    says of each replica that cannot come back why. What comes after the first that can is not looked at.
+
+    Args:
+        store: of the broker.
+        wanted: partition, by full name and number → the topic ID under which it is wanted.
 
     Returns:
-        None: a disk cannot be listed, so any of the replicas may be staged on it.
+        For each partition its replicas; nothing at all if a disk cannot be listed.
     """
-    looked_for: dict[tuple[TopicId | None, int | None], TopicPartition] = {}
-    looked_for |= {(topic_id, at.partition): at for at, topic_id in wanted}
-    found: dict[TopicPartition, list[Staged]] = {}
+    if not wanted:
+        return {}
     try:
-        listed = store.staged() if looked_for else []
+        listed = store.staged()
     except LogStoreError as error:
         logger.error("what is staged cannot be listed, so nothing is brought back: %s", error)
-        return None
+        return {}
+    by_id: dict[tuple[TopicId, int | None], PartitionKey] = {}
+    by_id |= {(topic_id, partition): (topic, partition) for (topic, partition), topic_id in wanted.items()}
+    found: dict[PartitionKey, list[Staged]] = {}
     for staged in listed:
-        named = (parse if staged.placement is Placement.IN_PLACE else parse_staged)(staged.name)
-        if staged.topic_id is None and staged.unread and named.topic_id is None:
-            # A stray's name has no topic ID, and of a long topic only the beginning.
-            places = [at for at in looked_for.values() if _may_be(at, named)]
-        else:
-            topic_id = named.topic_id if staged.topic_id is None and staged.unread else staged.topic_id
-            at = None if topic_id is None else looked_for.get((topic_id, named.partition))
-            places = [] if at is None or staged.partition not in (None, at) else [at]
-        for at in places:
-            found.setdefault(at, []).append(staged)
-    for several in found.values():
+        for key in _partitions_of(staged, by_id):
+            found.setdefault(key, []).append(staged)
+    log_dirs = {each.path: each for each in store.log_dirs}
+    restorable: dict[PartitionKey, Sequence[RestorableReplica]] = dict.fromkeys(wanted, ())
+    for key, several in found.items():
         several.sort(key=lambda staged: -1 if staged.record is None else staged.record.staged_ms, reverse=True)
+        restorable[key] = _look_at_each(log_dirs, several, TopicPartition(*key))
+    return restorable
+
+
+def choose_restorable(
+    found: Sequence[RestorableReplica], vacated: Collection[tuple[str, str]]
+) -> tuple[RestorableReplica | None, list[str]]:
+    """Choose the first replica whose path is free by then; say of those before it why they cannot come back. Pure.
+
+    Args:
+        found: of one partition, from :func:`find_restorable`.
+        vacated: log dir and path of live replicas that are staged before.
+    """
+    passed_over = list[str]()
+    for each in found:
+        if not each.taken or (each.staged.log_dir, each.path) in vacated:
+            return each, passed_over
+        passed_over.append(f"{each.staged.log_dir}: {each.staged.location} is not brought back: {each.taken}")
+    return None, passed_over
+
+
+def _partitions_of(staged: Staged, by_id: Mapping[tuple[TopicId, int | None], PartitionKey]) -> list[PartitionKey]:
+    named = (parse if staged.placement is Placement.IN_PLACE else parse_staged)(staged.name)
+    unknown = staged.topic_id is None and staged.unread
+    if unknown and named.topic_id is None:
+        # A stray's name has no topic ID, and of a long topic only the beginning.
+        return [key for key in by_id.values() if _may_be(key, named)]
+    topic_id = named.topic_id if unknown else staged.topic_id
+    key = None if topic_id is None else by_id.get((topic_id, named.partition))
+    if key is None or (staged.partition is not None and staged.partition != TopicPartition(*key)):
+        return []
+    return [key]
+
+
+def _may_be(key: PartitionKey, named: DirectoryName) -> bool:
+    return named.partition == key[1] and key[0].startswith(named.topic or "")
+
+
+def _look_at_each(
+    log_dirs: Mapping[str, LogDir], several: Sequence[Staged], at: TopicPartition
+) -> list[RestorableReplica]:
+    found = []
+    for staged in several:
+        looked_at = _look_at(log_dirs[staged.log_dir], staged, at)
+        if looked_at is not None:
+            found.append(looked_at)
+            if not looked_at.taken:
+                break
     return found
 
 
-def first_restorable(
-    store: LogStore, at: TopicPartition, found: Iterable[Staged], vacated: Collection[tuple[str, str]] = ()
-) -> Found:
-    """Choose the first candidate that can be restored.
-
-    The log says why a candidate cannot be. A disk that fails is a problem, and so is one that refuses to say what a
-    candidate is: the data is still there, and the next request may restore it.
-
-    Args:
-        store: that lists the candidates.
-        at: the partition that is wanted.
-        found: from :func:`candidates`.
-        vacated: log dir and path of live replicas that the request stages before.
-    """
-    log_dirs = {each.path: each for each in store.log_dirs}
-    for staged in found:
-        if staged.unread:
-            logger.error("%s: %s is not brought back: the disk refuses to read it", staged.log_dir, staged.location)
-            return Found(problem=KafkaError.KAFKA_STORAGE_ERROR)
-        try:
-            return Found(staged, _planned(log_dirs[staged.log_dir], staged, at, vacated))
-        except OSError as error:
-            logger.error("%s: %s is not brought back: %s", staged.log_dir, staged.location, error.strerror)
-            return Found(problem=KafkaError.KAFKA_STORAGE_ERROR)
-        except (LogStoreError, LayoutError) as error:
-            logger.warning("%s: %s is not brought back: %s", staged.log_dir, staged.location, error)
-            if isinstance(error, OfflineLogDirError | ChangeFailedError):
-                return Found(problem=error.kafka_error)
-    return Found()
-
-
-def _planned(log_dir: LogDir, staged: Staged, at: TopicPartition, vacated: Collection[tuple[str, str]]) -> Restored:
+def _look_at(log_dir: LogDir, staged: Staged, at: TopicPartition) -> RestorableReplica | None:
+    """Say how a staged replica would come back; None: it cannot."""
+    unread = KafkaError.KAFKA_STORAGE_ERROR
+    if staged.unread:
+        logger.error("%s: %s is not brought back: the disk refuses to read it", staged.log_dir, staged.location)
+        return RestorableReplica(staged, problem=unread)
     try:
-        return planned_restore(log_dir, staged, at)
-    except NameTakenError:
-        path = partition_path(log_dir.scheme, at, staged.topic_id)
-        if (log_dir.path, path) not in vacated:
-            raise
-        return Restored(at, log_dir.path, path)
-
-
-def _may_be(at: TopicPartition, named: DirectoryName) -> bool:
-    return named.partition == at.partition and at.topic.startswith(named.topic or "")
+        return RestorableReplica(staged, planned_restore(log_dir, staged, at).path)
+    except NameTakenError as error:
+        return RestorableReplica(staged, partition_path(log_dir.scheme, at, staged.topic_id), str(error))
+    except OSError as error:
+        logger.error("%s: %s is not brought back: %s", staged.log_dir, staged.location, error.strerror)
+        return RestorableReplica(staged, problem=unread)
+    except (LogStoreError, LayoutError) as error:
+        logger.warning("%s: %s is not brought back: %s", staged.log_dir, staged.location, error)
+        if isinstance(error, OfflineLogDirError | ChangeFailedError):
+            return RestorableReplica(staged, problem=error.kafka_error)
+        return None

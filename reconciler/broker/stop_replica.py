@@ -1,4 +1,4 @@
-"""Decide a StopReplica request: which replicas it stops, and which of them it stages (FACTS §4.5; KIP516-7).
+"""Decide a StopReplica request: which replicas it stops, and which of them it stages (FACTS §4.5; KIP516-7). Pure.
 
 A deleted replica is staged with Kafka's delay for deleted replicas. If the request has a topic ID, as only KIP-516's
 form of it does, the ID must be the replica's own.
@@ -6,11 +6,11 @@ form of it does, the ID must be the replica's own.
 
 from __future__ import annotations
 
-from layout.topic import TopicPartition
 from logstore import DELETE_DELAY, KafkaError
-from logstore.store import LogStore
-from reconciler.broker.decision import Decision, StaleReplica
+from reconciler.broker.decision import DecidedAction, Decision, action_on
 from reconciler.broker.memory import BrokerMemory
+from reconciler.broker.snapshot import DiskSnapshot
+from reconciler.plan import ActionKind
 from reconciler.protocol import StopPartition, StopReplicaRequest
 
 DELETED = "DELETED"
@@ -23,30 +23,35 @@ _IN_ORDER = (KafkaError.NONE, KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.
 """Answers of the store's fence for partitions that may be stopped: here under that ID, or not here."""
 
 
-def decide_stop_replica(store: LogStore, request: StopReplicaRequest, memory: BrokerMemory) -> Decision:
-    """Decide what a request changes and answers. Nothing is changed.
+def decide_stop_replica(request: StopReplicaRequest, present: DiskSnapshot, memory: BrokerMemory) -> Decision:
+    """Decide what a request changes and answers.
 
     Args:
-        store: of the broker; it is only read.
         request: of the controller, checked; its epochs are not stale.
-        memory: of earlier requests.
+        present: what lies on the broker's disks.
+        memory: of earlier requests; it is only read.
     """
     decision = Decision(request, DELETE_DELAY)
-    evidence = f"controller {request.controller_id}, epoch {request.controller_epoch}, sent a StopReplica"
-    entries = store.entries()
+    duplicates = {(each.partition.topic, each.partition.partition) for each in present.duplicates}
+    reason = (DELETED, f"controller {request.controller_id}, epoch {request.controller_epoch}, sent a StopReplica")
     for topic in request.topics:
         known = memory.epochs.get(topic.topic, {})
         for state in topic.partitions:
             key = (topic.topic, state.partition)
-            fenced = store.fence(TopicPartition(*key), topic.topic_id)
+            fenced = present.fences[key]
             older = state.leader_epoch not in _NOT_COMPARED and memory.known.is_older(
                 key, topic.topic_id, state.leader_epoch
             )
             answer = KafkaError.FENCED_LEADER_EPOCH if older else _answer(state, fenced, known)
             if state.delete and answer is KafkaError.NONE:
-                if fenced is KafkaError.NONE:
-                    decision.stale[key] = StaleReplica(entries[key], DELETED, evidence)
-                    decision.unless_staged[key] = (len(decision.answers), KafkaError.KAFKA_STORAGE_ERROR)
+                if key in duplicates:
+                    decision.remarks.append(
+                        f"{topic.topic}-{state.partition} is live in two log dirs: repair that first"
+                    )
+                    answer = KafkaError.KAFKA_STORAGE_ERROR
+                elif fenced is KafkaError.NONE:
+                    action = action_on(ActionKind.STAGE, key, present.entries[key], None, reason)
+                    decision.actions.append(DecidedAction(action, len(decision.answers)))
                 else:
                     decision.forgotten.append(key)
             decision.answers.append(answer)

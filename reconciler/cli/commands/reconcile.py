@@ -186,11 +186,12 @@ class _RequestRun:
         from reconciler.plan import INTERNAL_TOPICS
 
         with say_warnings(*_LOGGERS, silent=silent):
-            response, effects = dry_run_request(self.store, self.request, self.node_id, self.known)
+            response, results = dry_run_request(self.store, self.request, self.node_id, self.known)
+        changes = [each for each in results if each.answer is None]
         own = next((each.identity.cluster_id for each in self.store.log_dirs), None)
         sent = HandSentRequest(
             *(self.request, self.location, self.node_id, f"broker {self.node_id} of cluster {own or 'not named'}"),
-            *(len(self.store), effects, self.store.offline),
+            *(len(self.store), changes, self.store.offline),
             frozenset(each.path for each in self.store.log_dirs if not each.is_ours),
             self.store.clock.now_ms(),
             cluster=cluster,
@@ -201,7 +202,7 @@ class _RequestRun:
         )
         # A request that is refused by its epochs changes nothing, so there is nothing to hold to the gates.
         shut = shut_gates(sent, policy, self.allowed) if not response.error else []
-        return RequestReport(self.request, self.location, self.node_id, True, response, self.verdicts, effects, shut)
+        return RequestReport(self.request, self.location, self.node_id, True, response, self.verdicts, changes, shut)
 
     def carry_out(self, planned: RequestReport) -> RequestReport:
         """Handle the request, leave its journal, and report what has changed."""
@@ -210,7 +211,7 @@ class _RequestRun:
 
         now_ms = self.store.clock.now_ms()
         journal = RequestJournal(self.store, self.request, self.location, user_name(), now_ms)
-        is_noted = not planned.response.error and (bool(planned.effects) or self.newest.is_before(self.request))
+        is_noted = not planned.response.error and (bool(planned.changes) or self.newest.is_before(self.request))
         broker = Broker(self.store, self.node_id, known=self.known)
         try:
             with say_warnings(*_LOGGERS):
@@ -218,28 +219,27 @@ class _RequestRun:
                     for problem in end_cut_short(self.store, self.history):
                         say(problem)
                 if is_noted:
-                    journal.begin(planned.effects)
-                response, done = broker.handle_with_effects(self.request)
+                    journal.begin(planned.changes)
+                response, results = broker.handle_with_results(self.request)
         except KeyboardInterrupt as error:
             raise InterruptedRunError(
                 "interrupted; every replica is whole, live or staged. Next: the same command again does the rest"
             ) from error
         if is_noted:
-            for problem in journal.end(done):
+            for problem in journal.end(results):
                 say(f"{problem}; this report is all that is left of it")
             for path in journal.paths():
                 say(f"journal: {path}")
-        return RequestReport(self.request, self.location, self.node_id, False, response, self.verdicts, done)
+        changes = [each for each in results if each.answer is None]
+        return RequestReport(self.request, self.location, self.node_id, False, response, self.verdicts, changes)
 
     def _verdicts(self) -> dict[PartitionKey, str]:
-        from reconciler.broker import LOOKS_UNWANTED, Judged, LiveReplicas, judge
+        from reconciler.broker import LOOKS_UNWANTED, Judged, judge, look_at_live_replicas
         from reconciler.protocol import LeaderAndIsrRequest
 
         if not isinstance(self.request, LeaderAndIsrRequest):
             return {}
-        doubled = {(each.partition.topic, each.partition.partition) for each in self.store.duplicates}
-        present = LiveReplicas(self.store.entries(), doubled, self.store.offline, self.store.topic_of)
-        judged = judge(self.request, self.node_id, present)
+        judged = judge(self.request, self.node_id, look_at_live_replicas(self.store, self.request))
         every = (*judged.named, *(each for _, each in judged.others))
         self.unwanted = sum(isinstance(each, Judged) and each.verdict in LOOKS_UNWANTED for each in every)
         named = iter(judged.named)
@@ -292,8 +292,7 @@ def _node_of(store: LogStore, node_id: int | None) -> int:
 
 def _say_outcome(report: RequestReport, *, partly: bool) -> Exit:
     """Say the outcome and the next step, and return the exit code."""
-    from reconciler.broker import EffectKind
-    from reconciler.cli.pages import error_name
+    from reconciler.cli.pages import WORDS, error_name
 
     if report.response.error:
         name = error_name(report.response.error)
@@ -305,14 +304,14 @@ def _say_outcome(report: RequestReport, *, partly: bool) -> Exit:
         f"{count(errors.count(each))} with {error_name(each)} ({int(each)})" for each in sorted(set(errors))
     )
     say(f"{count(answered, 'partition')} answered: {answered - len(errors):,} with 0{f', {failed}' if failed else ''}")
-    kinds = [each.kind for each in report.effects]
+    kinds = [each.action.kind for each in report.changes]
     done = ", ".join(
-        f"{kinds.count(kind):,} {kind.value.replace('_', ' ')}" for kind in EffectKind if kinds.count(kind)
+        f"{kinds.count(kind):,} {word.replace('_', ' ')}" for kind, word in WORDS.items() if kinds.count(kind)
     )
     say(f"{'this would be done' if report.dry_run else 'done'}: {done or 'nothing'}")
-    staged = [each for each in report.effects if each.kind is EffectKind.STAGED]
-    if staged:
-        due = moment(min(each.due_ms for each in staged if each.due_ms is not None))
+    times = [each.due_ms for each in report.changes if each.due_ms is not None]
+    if times:
+        due = moment(min(times))
         say(f"a purge may take what is staged from {due} on; until then the UNDO of its line brings each back")
     for reason in report.refused:
         say(f"refused: {reason}")
@@ -321,4 +320,4 @@ def _say_outcome(report: RequestReport, *, partly: bool) -> Exit:
         return Exit.REFUSED
     if errors or partly:
         return Exit.PARTLY_FAILED
-    return Exit.FINDINGS if report.dry_run and report.effects else Exit.CLEAN
+    return Exit.FINDINGS if report.dry_run and report.changes else Exit.CLEAN

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         write_repair_outcome,
         write_undone,
     )
-    from reconciler.cli.pages.reconcile_page import RequestReport, error_name, write_report
+    from reconciler.cli.pages.reconcile_page import WORDS, RequestReport, error_name, write_report
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -31,11 +31,12 @@ else:
             "explanation": ("Explanation", "judge_name", "scan_rows"),
             "file_page": ("explain_file",),
             "plan_pages": ("show_plan", "show_repair_plan", "write_outcome", "write_repair_outcome", "write_undone"),
-            "reconcile_page": ("RequestReport", "error_name", "write_report"),
+            "reconcile_page": ("RequestReport", "WORDS", "error_name", "write_report"),
         },
     )
 
 __all__ = [
+    "WORDS",
     "Explanation",
     "RequestReport",
     "broken",

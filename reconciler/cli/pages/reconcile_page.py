@@ -1,21 +1,30 @@
-"""The effects of a control request, done or planned, as a table for people and as JSON."""
+"""The changes of a control request, done or planned, as a table for people and as JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 from layout.ids import TopicId
 from logstore import KafkaError
-from reconciler.broker import Effect, EffectKind, PartitionKey
+from reconciler.broker import ActionResult, PartitionKey
 from reconciler.cli.frame import Column, Format, destination, open_page
 from reconciler.next_steps import Call, undo_of_staging
+from reconciler.plan import ActionKind
 from reconciler.protocol import ControlRequest, ControlResponse, LeaderAndIsrRequest
 from reconciler.text import NOTHING, moment
 
 SCHEMA_VERSION = 1
 """Version of the JSON; raised whenever a field changes its meaning or goes."""
+
+WORDS = {
+    ActionKind.STAGE: "staged",
+    ActionKind.RESTORE: "restored",
+    ActionKind.CREATE: "created",
+    ActionKind.WRITE_TOPIC_ID: "topic_id_written",
+}
+"""Kind of action → its word in reports, in their order."""
 
 _COLUMNS = (
     *(
@@ -42,7 +51,7 @@ class RequestReport:
         dry_run: whether nothing was changed.
         response: the answer of the broker.
         verdicts: the verdict of each partition that a LeaderAndIsr names and the broker has or should have.
-        effects: the changes that were made, or would be.
+        changes: the actions that are done, or would be.
         refused: why the request would be refused, one sentence for each shut gate.
         call: how the command was called, for the undo of what was staged.
     """
@@ -53,7 +62,7 @@ class RequestReport:
     dry_run: bool
     response: ControlResponse
     verdicts: Mapping[PartitionKey, str]
-    effects: Sequence[Effect]
+    changes: Sequence[ActionResult]
     refused: Sequence[str] = ()
     call: Call = field(default_factory=Call)
 
@@ -63,12 +72,13 @@ def error_name(number: int) -> str:
     return KafkaError(number).name if number in tuple(KafkaError) else str(number)
 
 
-def undo_of(effect: Effect, call: Call) -> str | None:
-    """Return the command that restores a staged replica; None for other effects."""
-    if effect.kind is not EffectKind.STAGED:
+def undo_of(change: ActionResult, call: Call) -> str | None:
+    """Return the command that restores a staged replica; None for other changes."""
+    action = change.action
+    if action.kind is not ActionKind.STAGE:
         return None
-    home = call if call.log_dirs else replace(call, log_dirs=(effect.log_dir,))
-    return undo_of_staging(home, effect.topic, effect.partition, effect.topic_id or str(TopicId.ZERO)).text
+    home = call if call.log_dirs else replace(call, log_dirs=(change.log_dir,))
+    return undo_of_staging(home, action.topic, action.partition, action.topic_id or str(TopicId.ZERO)).text
 
 
 def write_report(report: RequestReport, form: Format, output: str | None) -> None:
@@ -92,28 +102,50 @@ def _answers(report: RequestReport) -> Iterator[tuple[PartitionKey, str | None, 
             yield (topic.topic, each.partition), topic_id, each.error
 
 
+def _in_order(changes: Sequence[ActionResult]) -> list[ActionResult]:
+    order = list(WORDS)
+    return sorted(changes, key=lambda each: (order.index(each.action.kind), each.action.topic, each.action.partition))
+
+
 def _rows(report: RequestReport) -> Iterator[tuple[str, ...]]:
-    """Yield the effects on the partitions of the request, then on partitions that it does not name."""
-    left: dict[PartitionKey, list[Effect]] = {}
-    for effect in report.effects:
-        left.setdefault(effect.key, []).append(effect)
+    """Yield the changes of the partitions of the request, then of partitions that it does not name."""
+    left: dict[PartitionKey, list[ActionResult]] = {}
+    for change in _in_order(report.changes):
+        left.setdefault((change.action.topic, change.action.partition), []).append(change)
     for key, topic_id, error in _answers(report):
         verdict = report.verdicts.get(key, NOTHING)
         cells = (error_name(error), f"{key[0]}-{key[1]}", topic_id or NOTHING, verdict)
         found = left.pop(key, [])
         if not found and error:
             yield (*cells, "nothing", NOTHING, NOTHING, NOTHING)
-        for effect in found:
-            yield (*cells, *_cells(effect, report.call))
+        for change in found:
+            yield (*cells, *_cells(change, report.call))
     for several in left.values():
-        for effect in several:
-            name = f"{effect.topic}-{effect.partition}"
-            yield (NOTHING, name, effect.topic_id or NOTHING, effect.verdict or NOTHING, *_cells(effect, report.call))
+        for change in several:
+            name = str(change.action.replica)
+            yield (NOTHING, name, change.topic_id or NOTHING, change.action.verdict, *_cells(change, report.call))
 
 
-def _cells(effect: Effect, call: Call) -> tuple[str, ...]:
-    what = effect.kind.value.replace("_", " ")
-    return what, f"{effect.log_dir}/{effect.location}", moment(effect.due_ms), undo_of(effect, call) or NOTHING
+def _cells(change: ActionResult, call: Call) -> tuple[str, ...]:
+    what = WORDS[change.action.kind].replace("_", " ")
+    return what, f"{change.log_dir}/{change.location}", moment(change.due_ms), undo_of(change, call) or NOTHING
+
+
+def _fields(change: ActionResult, call: Call) -> dict[str, object]:
+    action = change.action
+    verdict, why = (action.verdict, action.why) if action.kind is ActionKind.STAGE else ("", "")
+    return {
+        "kind": WORDS[action.kind],
+        "topic": action.topic,
+        "partition": action.partition,
+        "topic_id": change.topic_id,
+        "log_dir": change.log_dir,
+        "location": change.location,
+        "verdict": verdict,
+        "evidence": why,
+        "due_ms": change.due_ms,
+        "undo": undo_of(change, call),
+    }
 
 
 def _document(report: RequestReport) -> dict[str, object]:
@@ -145,5 +177,5 @@ def _document(report: RequestReport) -> dict[str, object]:
             }
             for (topic, partition), topic_id, error in _answers(report)
         ],
-        "changes": [{**asdict(effect), "undo": undo_of(effect, report.call)} for effect in report.effects],
+        "changes": [_fields(each, report.call) for each in _in_order(report.changes)],
     }

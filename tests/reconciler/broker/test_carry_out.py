@@ -16,10 +16,12 @@ from layout.topic import TopicPartition
 from logstore import STALE_DELAY, KafkaError, LogStoreError
 from logstore.fs import directory
 from logstore.store import LogStore
-from reconciler.broker import Broker, Effect, carry_out, dry_run_request
+from reconciler.broker import Broker, dry_run_request
 from reconciler.broker.broker import decide
-from reconciler.broker.decision import Decision, NamelessReplica, Outcome, StaleReplica, WantedReplica
+from reconciler.broker.carry_out import StoreExecutor, carry_out
+from reconciler.broker.decision import ActionResult, DecidedAction, Decision, action_on
 from reconciler.broker.memory import BrokerMemory
+from reconciler.plan import Action, ActionKind
 from reconciler.protocol import LeaderAndIsrRequest
 from tests.logstore.engine import DiskThat
 from tests.reconciler.protocol.control_requests import FULL, ORDERS, A, B, C, Sim, answer, leader_and_isr, state, topic
@@ -28,32 +30,41 @@ PAYMENTS = TopicPartition("payments", 3)
 UNIQUE = "0123456789abcdef0123456789abcdef"
 
 
-def started(sim: Sim, disk: DiskThat | None = None) -> LogStore:
-    return sim.start(disk).store
+def staging(store: LogStore, at: TopicPartition, verdict: str, evidence: str) -> DecidedAction:
+    key = (at.topic, at.partition)
+    return DecidedAction(action_on(ActionKind.STAGE, key, store.entries()[key], None, (verdict, evidence)))
 
 
-def test_replicas_of_all_disks_are_staged_each_with_its_own_reason(sim: Sim) -> None:
+def making(kind: ActionKind, place: int, at: TopicPartition, topic_id: TopicId) -> DecidedAction:
+    action = Action(kind, "", "", at.topic, at.partition, None, str(topic_id), "MISSING", "a test")
+    return DecidedAction(action, place, leader_epoch=0)
+
+
+def test_replicas_of_all_disks_are_staged_each_with_its_own_reason_and_result(sim: Sim) -> None:
     sim.put("orders-0", A, disk=0)
     sim.put("payments-3", B, disk=1)
-    store = started(sim)
-    entries, outcome = store.entries(), Outcome()
-    stale = {
-        ("orders", 0): StaleReplica(entries["orders", 0], "STALE_ID", "one"),
-        ("payments", 3): StaleReplica(entries["payments", 3], "UNKNOWN_TOPIC", "other"),
-    }
-    assert carry_out.stage(store, stale, STALE_DELAY, outcome) == set(stale)
-    assert [(each.kind, each.evidence) for each in outcome.effects] == [("staged", "one"), ("staged", "other")]
+    store = sim.start().store
+    actions = [staging(store, ORDERS, "STALE_ID", "one"), staging(store, PAYMENTS, "UNKNOWN_TOPIC", "other")]
+    results = StoreExecutor(store).stage(actions, STALE_DELAY)
+    due_ms = sim.clock.now_ms() + store.settings.of("orders", STALE_DELAY)
+    assert results == [
+        ActionResult(each.action, str(path), f"deleting/{topic_id}_{each.action.partition}", due_ms)
+        for each, path, topic_id in zip(actions, sim.paths, (A, B), strict=True)
+    ]
     found = {str(each.partition): each.record.evidence for each in store.staged() if each.record is not None}
     assert found == {"orders-0": "one", "payments-3": "other"}
 
 
-def test_what_changed_behind_our_back_is_not_staged(sim: Sim, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_changed_behind_our_back_is_not_staged_and_the_result_says_why(
+    sim: Sim, caplog: pytest.LogCaptureFixture
+) -> None:
     path = sim.put("orders-0", A)
-    store = started(sim)
+    store = sim.start().store
     (path / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(B))
-    stale, outcome = {("orders", 0): StaleReplica(store.entries()["orders", 0], "STALE_ID", "x")}, Outcome()
-    assert (carry_out.stage(store, stale, STALE_DELAY, outcome), outcome.effects) == (set(), [])
-    assert "orders-0 is not staged" in caplog.text and path.exists()
+    (result,) = StoreExecutor(store).stage([staging(store, ORDERS, "STALE_ID", "x")], STALE_DELAY)
+    assert (result.answer, result.location) == (56, "")
+    assert f"orders-0 is not staged: {result.why_not}" in caplog.text and str(B) in result.why_not
+    assert path.exists()
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
@@ -106,13 +117,13 @@ def test_no_empty_replica_is_made_where_a_disk_refuses_to_be_read(
     assert sim.data_of("orders-0") == b"precious"
 
 
-def foreseen(broker: Broker, request: LeaderAndIsrRequest) -> tuple[dict[str, int], list[Effect]] | str:
-    """Answers and effects of a dry run."""
+def foreseen(broker: Broker, request: LeaderAndIsrRequest) -> tuple[dict[str, int], list[ActionResult]] | str:
+    """Answers and results of a dry run."""
     try:
-        response, effects = dry_run_request(broker.store, request, broker.node_id)
+        response, results = dry_run_request(broker.store, request, broker.node_id)
     except LogStoreError:
         return "the disk cannot be listed"
-    return {f"{each.topic}-{one.partition}": one.error for each in response.topics for one in each.partitions}, effects
+    return {f"{each.topic}-{one.partition}": one.error for each in response.topics for one in each.partitions}, results
 
 
 def refuse_to_read(patched: pytest.MonkeyPatch, name: str, number: int) -> None:
@@ -160,34 +171,30 @@ def test_no_empty_replica_is_made_where_a_disk_fails_at_any_step_of_bringing_the
     assert 0 < after < 99 or (step, after) == ("write", 0)
 
 
-def wanted(place: int, at: TopicPartition, topic_id: TopicId) -> WantedReplica:
-    return WantedReplica(place, at, topic_id, leader_epoch=0, may_be_elsewhere=False)
-
-
 def test_each_replica_that_is_made_is_answered_for_itself(sim: Sim) -> None:
     sim.put("orders-0", A)
-    store, outcome = started(sim), Outcome()
+    store = sim.start().store
     places = [(ORDERS, A), (PAYMENTS, B), (TopicPartition("..", 0), C), (TopicPartition("x" * 249, 2147483647), C)]
-    carry_out.create(store, [wanted(place, *each) for place, each in enumerate(places)], outcome)
-    assert outcome.answers[0] == KafkaError.UNKNOWN_SERVER_ERROR
-    assert set(outcome.answers) == {0, 2, 3}
-    assert [(each.kind, each.key) for each in outcome.effects] == [("created", ("payments", 3))]
+    results = StoreExecutor(store).create([making(ActionKind.CREATE, 0, *each) for each in places])
+    assert results[0].answer == KafkaError.UNKNOWN_SERVER_ERROR
+    assert [each.answer is None for each in results] == [False, True, False, False]
+    assert [each.location for each in results] == ["", "payments-3", "", ""]
+    assert all(each.why_not for each in results if each.answer is not None)
     assert store.get(PAYMENTS).topic_id == B
 
 
 def test_an_id_is_written_once_and_never_over_another(sim: Sim) -> None:
     sim.put("orders-0", None)
-    store = started(sim)
+    store = sim.start().store
 
-    def answer_to(at: TopicPartition, topic_id: TopicId) -> tuple[dict[int, int], int]:
-        outcome = Outcome()
-        carry_out.write_topic_ids(store, [NamelessReplica(0, at, topic_id, leader_epoch=0)], outcome)
-        return outcome.answers, len(outcome.effects)
+    def answer_to(at: TopicPartition, topic_id: TopicId) -> int | None:
+        (result,) = StoreExecutor(store).write_topic_ids([making(ActionKind.WRITE_TOPIC_ID, 0, at, topic_id)])
+        return result.answer
 
-    assert answer_to(ORDERS, A) == ({}, 1)
-    assert answer_to(ORDERS, A) == ({}, 1)
-    assert answer_to(ORDERS, B) == ({0: KafkaError.INCONSISTENT_TOPIC_ID}, 0)
-    assert answer_to(PAYMENTS, B) == ({0: KafkaError.UNKNOWN_TOPIC_OR_PARTITION}, 0)
+    assert answer_to(ORDERS, A) is None
+    assert answer_to(ORDERS, A) is None
+    assert answer_to(ORDERS, B) == KafkaError.INCONSISTENT_TOPIC_ID
+    assert answer_to(PAYMENTS, B) == KafkaError.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_a_staged_replica_that_is_gone_when_its_turn_comes_is_not_replaced_by_an_empty_one(sim: Sim) -> None:
@@ -198,8 +205,8 @@ def test_a_staged_replica_that_is_gone_when_its_turn_comes_is_not_replaced_by_an
     assert isinstance(decision, Decision)
     (staged,) = broker.store.staged()
     shutil.rmtree(Path(staged.log_dir, staged.location))
-    outcome = carry_out.carry_out(broker.store, decision)
-    assert (outcome.answers, outcome.effects) == ({0: 56}, [])
+    outcome = carry_out(broker.store, decision)
+    assert (outcome.answers, [each.answer for each in outcome.results]) == ({0: 56}, [56])
     assert without(sim, broker)
 
 
@@ -209,6 +216,7 @@ def test_a_partition_whose_stale_replica_stays_is_answered_56_and_gets_no_second
     decision = decide(broker.store, leader_and_isr(FULL, topic("orders", A, 0)), 1, BrokerMemory())
     assert isinstance(decision, Decision)
     (path / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(C))  # it is not what was judged
-    outcome = carry_out.carry_out(broker.store, decision)
-    assert (outcome.answers, outcome.effects) == ({0: 56}, [])
+    outcome = carry_out(broker.store, decision)
+    assert outcome.answers == {0: 56}
+    assert [(each.action.kind, each.answer) for each in outcome.results] == [("stage", 56), ("create", 56)]
     assert [each for root in sim.paths for each in root.glob("orders-*")] == [path]

@@ -1,4 +1,4 @@
-"""A dry run answers as the broker then does, predicts every change and makes none; effects come from two snapshots."""
+"""A dry run answers as the broker then does, predicts every change and makes none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.namespaces import carry_out, plan_create
-from reconciler.broker import Broker, Effect, EffectKind, KnownEpochs, dry_run_request
+from reconciler.broker import ActionResult, Broker, KnownEpochs, dry_run_request
+from reconciler.plan import ActionKind
 from reconciler.protocol import ControlRequest, StopPartition, StopReplicaRequest, StopTopic
 from tests.logstore.engine import contents
 from tests.reconciler.protocol.control_requests import (
@@ -81,8 +82,8 @@ def prepared(folder: Path, on_disk: dict, staged: dict, with_duplicate: bool) ->
     return sim
 
 
-def without_inodes(found: list[Effect]) -> list[Effect]:
-    return sorted(found, key=repr)
+def done(found: list[ActionResult]) -> list[ActionResult]:
+    return [each for each in found if each.answer is None]
 
 
 @settings(max_examples=150)
@@ -97,10 +98,13 @@ def test_a_dry_run_predicts_the_answer_and_the_changes(
             before = [contents(path) for path in sim.paths]
             answered, predicted = dry_run_request(broker.store, request, 1)
             assert [contents(path) for path in sim.paths] == before
-            response, done = broker.handle_with_effects(request)
+            response, results = broker.handle_with_results(request)
             assert response == answered
-            assert without_inodes(done) == without_inodes(predicted)
-            for kind in {each.kind for each in done}:
+            assert done(results) == done(predicted)
+            assert [(each.action, each.answer) for each in results] == [
+                (each.action, each.answer) for each in predicted
+            ]
+            for kind in {each.action.kind for each in done(results)}:
                 event(kind.value)
         finally:
             sim.stop()
@@ -111,11 +115,11 @@ def test_a_namespace_that_was_never_created_is_foreseen(tmp_path: Path) -> None:
     broker = sim.start()
     request = leader_and_isr(FULL, topic("org:orders", A, 0))
     answered, predicted = dry_run_request(broker.store, request, 1)
-    assert ([error.error for each in answered.topics for error in each.partitions], predicted) == ([17], [])
+    assert ([error.error for each in answered.topics for error in each.partitions], done(predicted)) == ([17], [])
     assert broker.handle(request) == answered
     carry_out(broker.store, plan_create(broker.store, "org"))
     answered, predicted = dry_run_request(broker.store, request, 1)
-    assert [(each.kind, each.location) for each in predicted] == [(EffectKind.CREATED, "org/orders-0")]
+    assert [(each.action.kind, each.location) for each in predicted] == [(ActionKind.CREATE, "org/orders-0")]
     sim.stop()
 
 
@@ -125,7 +129,7 @@ def test_a_name_that_a_stranger_has_taken_is_foreseen(sim: Sim) -> None:
     broker = sim.start()
     request = leader_and_isr(FULL, topic("orders", A, 0))
     answered, predicted = dry_run_request(broker.store, request, 1)
-    assert (broker.handle(request), predicted) == (answered, [])
+    assert (broker.handle(request), done(predicted)) == (answered, [])
     assert answered.topics[0].partitions[0].error != 0
 
 

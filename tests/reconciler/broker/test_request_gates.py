@@ -6,27 +6,28 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.broker import Effect, EffectKind, HandSentRequest, shut_gates
+from reconciler.broker import ActionResult, HandSentRequest, shut_gates
 from reconciler.broker.gates import ALLOWABLE, CREATE
-from reconciler.plan import Policy
+from reconciler.plan import Action, ActionKind, Policy
 from tests.reconciler.protocol.control_requests import FULL, INCREMENTAL, A, leader_and_isr, state, stop_replica, topic
 
 POLICY = Policy(None, None, 0.3, 5)
 ALONE = leader_and_isr(FULL, topic("orders", A, state(0, replicas=(1,))))
 
 
-def effect(kind: EffectKind, name: str = "orders", number: int = 0, verdict: str = "UNKNOWN_TOPIC") -> Effect:
-    return Effect(kind, name, number, str(A), "/d1", f"{name}-{number}", verdict, "why", 1)
+def change(kind: ActionKind, name: str = "orders", verdict: str = "UNKNOWN_TOPIC") -> ActionResult:
+    action = Action(kind, "/d1", f"{name}-0", name, 0, str(A), None, verdict, "why")
+    return ActionResult(action, "/d1", f"{name}-0")
 
 
-def staged(*names: str, verdict: str = "UNKNOWN_TOPIC") -> list[Effect]:
-    return [effect(EffectKind.STAGED, name, verdict=verdict) for name in names]
+def staged(*names: str, verdict: str = "UNKNOWN_TOPIC") -> list[ActionResult]:
+    return [change(ActionKind.STAGE, name, verdict) for name in names]
 
 
-def sent(*effects: Effect, **more) -> HandSentRequest:
+def sent(*changes: ActionResult, **more) -> HandSentRequest:
     request = leader_and_isr(FULL, topic("orders", A, 0))
     usual = HandSentRequest(
-        request, "r.json", 1, "broker 1 of cluster C", 100, effects, {}, frozenset(), 0, cluster="C", own_cluster="C"
+        request, "r.json", 1, "broker 1 of cluster C", 100, changes, {}, frozenset(), 0, cluster="C", own_cluster="C"
     )
     return replace(usual, **more)
 
@@ -52,7 +53,7 @@ CASES = {
         sent(*staged("a"), older=("orders-0 (epoch 3, and 5 here)",)),
         "older than the records of 1 replica, so nobody is to be condemned by it: orders-0 (epoch 3, and 5 here)",
     ),
-    "create": (sent(effect(EffectKind.CREATED), foreign={"/d1"}), "1 empty replica would be made"),
+    "create": (sent(change(ActionKind.CREATE), foreign={"/d1"}), "1 empty replica would be made"),
 }  # fmt: skip
 
 
@@ -107,6 +108,6 @@ def test_copies_in_sync_elsewhere_make_a_replica_expendable() -> None:
 
 
 def test_a_real_brokers_log_dirs_may_be_restored_and_given_ids() -> None:
-    effects = [effect(EffectKind.RESTORED), effect(EffectKind.TOPIC_ID_WRITTEN)]
-    assert shut_gates(sent(*effects, foreign={"/d1"}), POLICY) == []
-    assert shut_gates(sent(effect(EffectKind.CREATED), foreign={"/d1"}), POLICY, [CREATE]) == []
+    changes = [change(ActionKind.RESTORE), change(ActionKind.WRITE_TOPIC_ID)]
+    assert shut_gates(sent(*changes, foreign={"/d1"}), POLICY) == []
+    assert shut_gates(sent(change(ActionKind.CREATE), foreign={"/d1"}), POLICY, [CREATE]) == []

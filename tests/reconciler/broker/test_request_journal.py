@@ -111,9 +111,9 @@ def test_the_journal_of_a_request_that_was_cut_short_is_ended_with_what_the_disk
     }
     done, not_done = (f"the run was cut short, and the next one found this {what}" for what in ("done", "not done"))
     assert lines == {
-        **{(kind, 0): ("done", done) for kind in ("staged", "created")},
-        **{(kind, 1): ("failed", not_done) for kind in ("staged", "created")},
-        ("created", 2): ("failed", not_done),
+        **{(kind, 0): ("done", done) for kind in ("stage", "create")},
+        **{(kind, 1): ("failed", not_done) for kind in ("stage", "create")},
+        ("create", 2): ("failed", not_done),
     }
 
 
@@ -153,7 +153,7 @@ def test_a_run_that_was_killed_anywhere_has_an_end_after_the_next_one_whichever_
             lines = [each for _, journal in history.journals for each in journal.lines if each["partition"] != 2]
             assert {each["status"] for each in lines} <= {"done", "failed"}, step
             if len(begun) == 2:
-                (made,) = (each for each in lines if (each["kind"], each["partition"]) == ("created", 1))
+                (made,) = (each for each in lines if (each["kind"], each["partition"]) == ("create", 1))
                 assert made["status"] == ("done" if is_made else "failed"), step
                 seen.add(made["status"])
     assert seen == {"done", "failed"}

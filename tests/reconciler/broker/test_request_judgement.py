@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from layout.ids import TopicId
-from logstore.store import Entry
-from reconciler.broker import Judged, LiveReplicas, PartitionKey, judge
+from layout.topic import TopicPartition
+from logstore.store import Entry, replica_of
+from reconciler.broker import DiskSnapshot, Judged, PartitionKey, judge
 from reconciler.broker.judgement import OfflineReplica
 from reconciler.protocol import LeaderAndIsrRequest, RequestType
 from reconciler.verdicts import Verdict
@@ -35,12 +36,13 @@ def present(
     *,
     duplicates: frozenset[PartitionKey] = frozenset(),
     offline: frozenset[str] = frozenset(),
-) -> LiveReplicas:
-    names = {each.topic_id: key[0] for key, each in entries.items()}
-    return LiveReplicas(entries, duplicates, offline, lambda topic_id: names.get(str(topic_id)))
+) -> DiskSnapshot:
+    names = {each.topic_id: key[0] for key, each in entries.items() if each.topic_id is not None}
+    copies = [replica_of(TopicPartition(*key), entries[key]) for key in duplicates]
+    return DiskSnapshot(entries, copies, offline, names)
 
 
-def verdicts(request: LeaderAndIsrRequest, here: LiveReplicas) -> tuple[list[object], dict[PartitionKey, Verdict]]:
+def verdicts(request: LeaderAndIsrRequest, here: DiskSnapshot) -> tuple[list[object], dict[PartitionKey, Verdict]]:
     found = judge(request, 1, here)
     named = [each.verdict if isinstance(each, Judged) else each for each in found.named]
     return named, {key: each.verdict for key, each in found.others}

@@ -331,7 +331,7 @@ def test_it_leaves_a_journal_in_every_log_dir_with_epochs_and_changes(send: Call
     assert [len(each.lines) for each in found] == [3, 2]
     assert {line["status"] for each in found for line in each.lines} == {"done"}
     assert all(each.finished_ms is not None and each.metadata[0]["controller_epoch"] == "1" for each in found)
-    assert [line["kind"] for line in found[1].lines] == ["staged", "created"]
+    assert [line["kind"] for line in found[1].lines] == ["stage", "create"]
     send(wanted())
     assert len(journals(sim)) == 2, "the same request again has nothing to add"
     assert send(wanted(), "--dry-run").exit_code == 0

@@ -1,27 +1,31 @@
-"""The effects of a request, on a page and as JSON."""
+"""The changes of a request, on a page and as JSON."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from reconciler.broker import Effect, EffectKind
+from reconciler.broker import ActionResult
 from reconciler.cli.frame import Format
-from reconciler.cli.pages import RequestReport, error_name, write_report
+from reconciler.cli.pages import WORDS, RequestReport, error_name, write_report
 from reconciler.cli.pages.reconcile_page import undo_of
 from reconciler.next_steps import Call
+from reconciler.plan import Action, ActionKind
 from reconciler.protocol import LeaderAndIsrResponse, PartitionError, TopicErrors
-from tests.reconciler.protocol.control_requests import FULL, A, leader_and_isr, topic
+from tests.reconciler.protocol.control_requests import FULL, A, B, leader_and_isr, topic
 
-STAGED = Effect(EffectKind.STAGED, "my orders", 3, str(A), "/a dir", "deleting/x_3", "STALE_ID", "why", 0)
-MADE = Effect(EffectKind.CREATED, "orders", 1, None, "/d1", "orders-1")
+STAGED = ActionResult(
+    Action(ActionKind.STAGE, "/a dir", "my orders-3", "my orders", 3, str(A), None, "STALE_ID", "why"),
+    *("/a dir", "deleting/x_3", 0),
+)
+MADE = ActionResult(Action(ActionKind.CREATE, "", "", "orders", 1, None, str(B), "MISSING", "why"), "/d1", "orders-1")
 REQUEST = leader_and_isr(FULL, topic("orders", A, 0, 1, 2))
 
 
-def report(*effects: Effect, errors: tuple[int, ...] = (0, 0, 103)) -> RequestReport:
+def report(*changes: ActionResult, errors: tuple[int, ...] = (0, 0, 103)) -> RequestReport:
     answers = tuple(PartitionError(number, error) for number, error in enumerate(errors))
     response = LeaderAndIsrResponse(0, (TopicErrors("orders", A, answers),))
-    return RequestReport(REQUEST, "r.json", 1, False, response, {("orders", 1): "MISSING"}, effects)
+    return RequestReport(REQUEST, "r.json", 1, False, response, {("orders", 1): "MISSING"}, changes)
 
 
 def test_the_page_has_a_line_for_each_change_and_error_and_none_for_what_is_in_order(tmp_path: Path) -> None:
@@ -47,8 +51,14 @@ def test_json_has_every_answer_and_every_change(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert [each["verdict"] for each in document["partitions"]] == [None, "MISSING", None]
     assert [(each["kind"], each["undo"] is None) for each in document["changes"]] == [
-        ("created", True),
         ("staged", False),
+        ("created", True),
+    ]
+    assert [
+        (each["topic_id"], each["location"], each["verdict"], each["evidence"]) for each in document["changes"]
+    ] == [
+        (str(A), "deleting/x_3", "STALE_ID", "why"),
+        (str(B), "orders-1", "", ""),
     ]
 
 
@@ -59,3 +69,8 @@ def test_the_undo_is_a_command_for_a_shell() -> None:
 
 def test_an_error_that_kafka_does_not_name_stays_a_number() -> None:
     assert (error_name(103), error_name(4711)) == ("INCONSISTENT_TOPIC_ID", "4711")
+
+
+def test_every_action_that_a_request_decides_has_its_word() -> None:
+    assert set(ActionKind) - set(WORDS) == {ActionKind.STAGE_STRAY, ActionKind.NOTE_SIGHTING}
+    assert list(WORDS.values()) == ["staged", "restored", "created", "topic_id_written"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,8 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, KafkaError
 from logstore.store import LogStore
-from reconciler.broker import carry_out
+from reconciler.broker.carry_out import StoreExecutor
+from reconciler.broker.decision import ActionResult, DecidedAction
 from reconciler.simulator.admin import NOT_GIVEN, AlterTopic, DeletePartitions
 from reconciler.simulator.checks import (
     BrokenInvariantError,
@@ -201,8 +202,12 @@ def refuse(*_: object) -> None:
     raise ChangeFailedError("broken on purpose")
 
 
+def stage_nothing(_: StoreExecutor, actions: Sequence[DecidedAction], delay: str) -> list[ActionResult]:
+    return [each.failed(each.otherwise, f"not even with {delay}") for each in actions]
+
+
 def never_stages(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(carry_out, "stage", lambda *_: set())
+    monkeypatch.setattr(StoreExecutor, "stage", stage_nothing)
     cluster.stop_broker(2)
     cluster.delete_topic("orders")
 
@@ -316,13 +321,13 @@ def test_a_delay_that_was_noted_by_a_clock_that_is_hours_fast_does_not_hold_up_t
 def test_a_replica_that_could_not_be_staged_on_a_full_disk_goes_when_its_broker_starts_again(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # KIP516-5
-    invariants, real = Invariants(cluster), carry_out.stage
+    invariants, real = Invariants(cluster), StoreExecutor.stage
     cluster.stop_broker(2)
     cluster.delete_topic("orders")
-    monkeypatch.setattr(carry_out, "stage", lambda *_: set())
+    monkeypatch.setattr(StoreExecutor, "stage", stage_nothing)
     cluster.start_broker(2)
     cluster.run(for_ms=5_000)
-    monkeypatch.setattr(carry_out, "stage", real)
+    monkeypatch.setattr(StoreExecutor, "stage", real)
     cluster.world.history.say("broker-2", "disk_full: disk 1 is full")
     converge(cluster, invariants)
     check_converged(cluster)

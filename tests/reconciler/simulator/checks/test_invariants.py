@@ -13,12 +13,13 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.purge import PurgeRules
 from logstore.store import LogStore
-from reconciler.broker import PartitionKey, leader_and_isr
-from reconciler.broker.decision import StaleReplica
-from reconciler.broker.judgement import Judgement
-from reconciler.protocol import RequestType
+from reconciler.broker import leader_and_isr
+from reconciler.broker.judgement import Judged, Judgement
+from reconciler.broker.snapshot import DiskSnapshot
+from reconciler.protocol import LeaderAndIsrRequest, RequestType
 from reconciler.simulator.checks import BrokenInvariantError, Invariants
 from reconciler.simulator.machine.partition import HostedPartition
+from reconciler.verdicts import Verdict
 from tests.reconciler.simulator.conftest import NewCluster
 
 ORDERS = TopicPartition("orders", 0)
@@ -47,14 +48,15 @@ def test_a_full_request_that_stages_the_only_replica_in_sync_is_reported(
     topic_id = cluster.create_topic("orders", assignment={0: [1]})
     cluster.produce("orders", 2)
 
-    def all_is_stale(
-        deciding: leader_and_isr._LeaderAndIsrDecision, judged: Judgement
-    ) -> dict[PartitionKey, StaleReplica]:
-        is_full = deciding.request.type is RequestType.FULL
-        entries = deciding.entries if is_full else {}
-        return {key: StaleReplica(entry, "STALE_ID", "broken on purpose") for key, entry in entries.items()}
+    def all_is_stale(request: LeaderAndIsrRequest, node_id: int, present: DiskSnapshot) -> Judgement:
+        found = judge(request, node_id, present)
+        if request.type is not RequestType.FULL:
+            return found
+        stale = [Judged(Verdict.STALE_ID, each.row, "broken on purpose") for each in found.named]
+        return Judgement(stale, found.others)
 
-    monkeypatch.setattr(leader_and_isr._LeaderAndIsrDecision, "_find_stale", all_is_stale)
+    judge = leader_and_isr.judge
+    monkeypatch.setattr(leader_and_isr, "judge", all_is_stale)
     with pytest.raises(BrokenInvariantError) as broken:
         cluster.stop_broker(1)
         cluster.start_broker(1)

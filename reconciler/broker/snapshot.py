@@ -1,0 +1,90 @@
+"""What lies on a broker's disks when a control request comes: read first, so that a decision is made of values alone.
+
+The live replicas come from the store's index. Among what is staged, only the replicas are looked for that the request
+may want live again: of partitions that it places here under a topic ID, and that are not live under that ID.
+Source: DESIGN §4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from layout.ids import TopicId
+from layout.topic import TopicPartition
+from logstore import KafkaError
+from logstore.store import Entry, LogStore, Replica
+from reconciler.broker.restorable import PartitionKey, RestorableReplica, find_restorable
+from reconciler.protocol import ControlRequest, LeaderAndIsrRequest, RequestType, StopReplicaRequest
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSnapshot:
+    """The replicas on a broker's disks, as far as one request asks about them.
+
+    Attributes:
+        entries: live replicas, as the store holds them.
+        duplicates: further copies of partitions that are live in several log dirs.
+        offline: paths of offline log dirs; their replicas are not judged.
+        topics: topic ID of the request, as text → topic of a live replica here with that ID. Empty for a FULL request,
+            which covers every replica by its name.
+        restorable: partition that the request may want live again → its staged replicas, best first. A partition that
+            is missing was not looked for, or a disk could not be listed: any replica of it may be staged.
+        fences: partition of a StopReplica → the store's answer to a request for its topic ID.
+    """
+
+    entries: Mapping[PartitionKey, Entry]
+    duplicates: Sequence[Replica] = ()
+    offline: Collection[str] = ()
+    topics: Mapping[str, str] = field(default_factory=dict)
+    restorable: Mapping[PartitionKey, Sequence[RestorableReplica]] = field(default_factory=dict)
+    fences: Mapping[PartitionKey, KafkaError] = field(default_factory=dict)
+
+
+def look_at_disks(store: LogStore, request: ControlRequest, node_id: int) -> DiskSnapshot:
+    """Read everything that a decision about a request depends on. Nothing is changed.
+
+    Args:
+        store: of the broker.
+        request: checked.
+        node_id: of the broker.
+    """
+    if isinstance(request, StopReplicaRequest):
+        fences = {
+            (topic.topic, state.partition): store.fence(TopicPartition(topic.topic, state.partition), topic.topic_id)
+            for topic in request.topics
+            for state in topic.partitions
+        }
+        return DiskSnapshot(store.entries(), store.duplicates, fences=fences)
+    wanted = _not_live(request, node_id, store.entries())
+    restorable = find_restorable(store, wanted)  # which finds out whether a disk fails
+    return replace(look_at_live_replicas(store, request), restorable=restorable)
+
+
+def look_at_live_replicas(store: LogStore, request: LeaderAndIsrRequest) -> DiskSnapshot:
+    """Read what the verdicts on live replicas depend on, and nothing of what is staged."""
+    topics = dict[str, str]()
+    if request.type is not RequestType.FULL:
+        for topic in request.topics:
+            found = None if topic.topic_id is None else store.topic_of(topic.topic_id)
+            if found is not None:
+                topics[str(topic.topic_id)] = found
+    return DiskSnapshot(store.entries(), store.duplicates, frozenset(store.offline), topics)
+
+
+def _not_live(
+    request: LeaderAndIsrRequest, node_id: int, entries: Mapping[PartitionKey, Entry]
+) -> dict[PartitionKey, TopicId]:
+    """Find the partitions that are wanted here under a topic ID, and are not live, or under another ID."""
+    found = dict[PartitionKey, TopicId]()
+    if request.type is RequestType.UNSPECIFIED:
+        return found  # nothing is restored for it
+    for topic in request.topics:
+        if topic.topic_id is None:
+            continue
+        name, unaffected = topic.topic, (str(topic.topic_id), None)
+        for state in topic.partitions:
+            entry = entries.get((name, state.partition))
+            if (entry is None or entry.topic_id not in unaffected) and node_id in state.replicas:
+                found[name, state.partition] = topic.topic_id
+    return found
