@@ -59,5 +59,5 @@ and its partitions lie flat, as above, or in one of two other ways::
     (*) may also stand in a real broker's log dir; the ledger in the log dir itself, for strays
 
 ``ids`` has topic IDs and directory IDs; ``java_text``, ``java_properties`` and ``json_text`` have the syntax that the
-formats share; ``ours`` also has the file of a repair plan. Source: FACTS §1, §2; DESIGN §5.
+formats share; ``ours`` also has the backup of a repair. Source: FACTS §1, §2; DESIGN §5.
 """

@@ -2,7 +2,13 @@
 
 It is named after the plan's fingerprint, ``.logstore_repair.<16 digits>.json``; a broker ignores plain files. It is
 durable before the first change, so after a crash the repair can always be undone. A check sum over its content shows
-damage. ``logstore.repair`` writes and uses it. Source: DESIGN §6; FACTS §1.1.
+damage. ``logstore.repair`` writes and uses it. A repair changes these files and no others::
+
+    orders-0/partition.metadata              of any replica
+    recovery-point-offset-checkpoint ...     the offset checkpoints of the log dir
+    meta.properties.tmp ...                  beside the whole file that each was to replace
+
+Source: DESIGN §6; FACTS §1.1.
 """
 
 from __future__ import annotations
@@ -11,13 +17,13 @@ import base64
 import binascii
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from layout import json_text
+from layout import json_text, meta_properties
 from layout.checkpoint import OFFSET_CHECKPOINTS
-from layout.ours.repair_plan import LEFTOVERS, is_sum, sum_of
 from layout.ours.staged_record import stays_below
 from layout.partition_metadata import FILE_NAME as METADATA_FILE
 from layout.scheme import REPAIR_BACKUP_PREFIX, REPAIR_BACKUP_SUFFIX
@@ -25,6 +31,35 @@ from layout.scheme import REPAIR_BACKUP_PREFIX, REPAIR_BACKUP_SUFFIX
 SCHEMA_VERSION: Final = 1
 FORMAT: Final = "repair backup"
 _DIGITS = 16
+
+BROKER_TEMPORARY: Final = ".tmp"
+"""Suffix of a file while a broker writes it (FACTS §2)."""
+
+LEFTOVERS: Final = frozenset(f"{name}{BROKER_TEMPORARY}" for name in (meta_properties.FILE_NAME, *OFFSET_CHECKPOINTS))
+"""Temporary files that may be removed, because the file that each was to replace can be checked."""
+
+MISSING: Final = "missing"
+"""Stands for the SHA-256 of a file that is not there."""
+
+_SUM = re.compile(r"[0-9a-f]{64}")
+
+
+def sum_of(data: bytes | None) -> str:
+    """Give the SHA-256 of a file's bytes in hex, or :data:`MISSING` for no file."""
+    return MISSING if data is None else hashlib.sha256(data).hexdigest()
+
+
+def is_sum(text: str) -> bool:
+    """Whether a text can come from :func:`sum_of`."""
+    return text == MISSING or _SUM.fullmatch(text) is not None
+
+
+def is_repairable(path: str) -> bool:
+    """Whether a path below a log dir is one of a file that a repair may change."""
+    folder, _, name = path.rpartition("/")
+    if not folder:
+        return name in OFFSET_CHECKPOINTS or name in LEFTOVERS
+    return stays_below(path) and name == METADATA_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +188,7 @@ def _file(fields: Mapping[str, object], reasons: list[str]) -> KeptFile:
             before = base64.b64decode(str(text), validate=True)
     except (binascii.Error, ValueError):
         reasons.append(f"{path!r:.60}: its old bytes are no base64")
-    if not isinstance(path, str) or not _is_place(path):
+    if not isinstance(path, str) or not is_repairable(path):
         reasons.append(f"{path!r:.60} is no file that a repair has business with")
     if sum_of(before) != fields.get("before_sha256") or not is_sum(str(after)):
         reasons.append(f"{path!r:.60}: its check sums do not belong to it")
@@ -161,10 +196,3 @@ def _file(fields: Mapping[str, object], reasons: list[str]) -> KeptFile:
         reasons.append(f"{path!r:.60}: inode is {inode!r:.40}")
         inode = None
     return KeptFile(str(path), before, str(after), inode)
-
-
-def _is_place(path: str) -> bool:
-    folder, _, name = path.rpartition("/")
-    if not folder:
-        return name in OFFSET_CHECKPOINTS or name in LEFTOVERS
-    return stays_below(path) and name == METADATA_FILE

@@ -132,3 +132,8 @@ def checkpoint_offsets(reader: json_text.FieldReader) -> dict[str, int]:
 def stays_below(path: str) -> bool:
     """Whether a relative path can only lead to something inside the log dir."""
     return "\0" not in path and not {"", ".", ".."} & set(path.split("/"))
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path is absolute and has no component ``.`` or ``..``."""
+    return path.startswith("/") and stays_below(path[1:])

@@ -1,6 +1,12 @@
 """Carries out changes of many steps so that each ends wholly done or wholly undone, whatever ends the process."""
 
-from logstore.journal.journal import carry_out_intent, check_nothing_pending, finish_intents, log_dir_key
+from logstore.journal.journal import (
+    carry_out_intent,
+    check_nothing_pending,
+    finish_intents,
+    log_dir_key,
+    what_is_pending,
+)
 from logstore.journal.namespace_dirs import (
     find_namespace_dirs,
     is_namespace_dir,
@@ -22,5 +28,6 @@ __all__ = [
     "make_missing_namespace_dirs",
     "namespace_at",
     "namespace_dir",
+    "what_is_pending",
     "with_parents",
 ]

@@ -18,6 +18,7 @@ Source: DESIGN §5; KIP37-3, KIP516-12.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,11 +55,19 @@ def check_nothing_pending(log_dirs: Iterable[LogDir]) -> None:
         ChangeRefusedError: a change is unfinished; the message says which, and what to do.
     """
     for log_dir in log_dirs:
-        if log_dir.offline is None and log_dir.root.holds(INTENT_FILE):
-            raise ChangeRefusedError(
-                f"{log_dir.path}/{INTENT_FILE} says that an earlier change is not finished: open the store again with "
-                "all its log dirs; if one of them is gone for good, remove that file"
-            )
+        pending = what_is_pending(log_dir.path) if log_dir.offline is None else None
+        if pending is not None:
+            raise ChangeRefusedError(pending)
+
+
+def what_is_pending(path: str) -> str | None:
+    """Say that the log dir at a path has an unfinished change of many steps, and what to do; None: it has none."""
+    if not os.path.lexists(f"{path}/{INTENT_FILE}"):
+        return None
+    return (
+        f"{path}/{INTENT_FILE} says that an earlier change is not finished: open the store again with all its log "
+        "dirs; if one of them is gone for good, remove that file"
+    )
 
 
 def carry_out_intent(log_dirs: Sequence[LogDir], intent: Intent, fallback: FallbackRecords) -> list[LogDir]:

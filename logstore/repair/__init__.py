@@ -1,16 +1,36 @@
-"""Repairs files of log dirs by a reviewed plan, with a backup of every changed file and an undo."""
+"""Files of log dirs put right, with a backup of every changed file and an undo. Knows no plan."""
 
-from logstore.repair.apply import RepairOutcome, apply_repair
-from logstore.repair.checks import DUPLICATE, RepairStatus
+from logstore.repair.backup import repair_files
+from logstore.repair.checks import (
+    ChangedSinceError,
+    CheckedRepair,
+    CheckpointWithout,
+    FileRepair,
+    RepairStatus,
+    TopicIdFile,
+    check_better_copy,
+    check_repair,
+    check_worse_copy,
+    is_gone,
+    replicas_with_directory,
+)
 from logstore.repair.read import read_files
 from logstore.repair.undo import UndoOutcome, undo_repair
 
 __all__ = [
-    "DUPLICATE",
-    "RepairOutcome",
+    "ChangedSinceError",
+    "CheckedRepair",
+    "CheckpointWithout",
+    "FileRepair",
     "RepairStatus",
+    "TopicIdFile",
     "UndoOutcome",
-    "apply_repair",
+    "check_better_copy",
+    "check_repair",
+    "check_worse_copy",
+    "is_gone",
     "read_files",
+    "repair_files",
+    "replicas_with_directory",
     "undo_repair",
 ]

@@ -1,7 +1,9 @@
-"""Write and read the backup of a repair in the root of its log dir (:mod:`layout.ours.repair_backup` has the format).
+"""Change files, each with a backup in the root of its log dir first (:mod:`layout.ours.repair_backup` has the format).
 
 The first change of a repair waits until its backup is durable, so a backup that a crash cut short means that nothing
-was changed. A backup that does not parse may therefore be overwritten; one that parses is only added to.
+was changed. A backup that does not parse may therefore be overwritten; one that parses is only added to. Each file is
+replaced or removed atomically. A crash needs no recovery of its own: the same repairs, checked and done again, find
+what is done and do the rest. Source: DESIGN §6.
 """
 
 from __future__ import annotations
@@ -10,15 +12,41 @@ from collections.abc import Sequence
 
 from layout.errors import LayoutError
 from layout.ours import KeptFile, RepairBackup, backup_file_name, encode_backup, merged_backups, parse_backup
-from logstore.errors import ChangeRefusedError, UnreadableFileError
+from logstore.errors import ChangeRefusedError, LogStoreError, UnreadableFileError
 from logstore.fs import read_small_file, replace_file, write_new_file
-from logstore.log_dir import LogDir
+from logstore.log_dir import CheckpointFiles, LogDir, change_files
+from logstore.repair.checks import CheckedRepair, CheckpointWithout
 
 BACKUP_LIMIT = 1 << 29
 """Largest backup that is read, in bytes: the old bytes as base64, and the JSON around them."""
 
 MOST_OLD_BYTES = 1 << 28
 """Most old bytes that one backup keeps; the four checkpoints of the largest broker have a fraction of that."""
+
+
+def repair_files(
+    log_dir: LogDir, checked: Sequence[CheckedRepair], fingerprint: str, now_ms: int
+) -> tuple[str | None, dict[str, LogStoreError]]:
+    """Back up files durably, all of them, and then change them. Never raises for a file.
+
+    Args:
+        log_dir: open, and so locked.
+        checked: from :func:`logstore.repair.check_repair`, each path once.
+        fingerprint: of the plan that the repairs belong to; the backup is named after it.
+        now_ms: in ms since 1970.
+
+    Returns:
+        The path of the backup; None: it could not be written, and so nothing was changed. And the error of each file,
+        by path, that was not changed.
+    """
+    try:
+        backup = write_backup(log_dir, fingerprint, now_ms, [each.kept for each in checked])
+    except LogStoreError as error:
+        return None, dict.fromkeys((each.repair.path for each in checked), error)
+    failed = change_files(log_dir, [each.change for each in checked], "cannot be repaired")
+    if any(isinstance(each.repair.content, CheckpointWithout) for each in checked):
+        log_dir.checkpoints = CheckpointFiles(log_dir.root)
+    return backup, failed
 
 
 def write_backup(log_dir: LogDir, fingerprint: str, now_ms: int, files: Sequence[KeptFile]) -> str:

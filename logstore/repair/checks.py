@@ -1,16 +1,17 @@
-"""Revalidate the actions of a repair plan on the spot, before anything is changed.
+"""Check on the spot that a file is as a repair expects it, and work out its new bytes, before anything is changed.
 
-For an action on a file, its new bytes are worked out here, from the topic ID or from the bytes that are there, and must
-have the check sum that the plan promised. An action whose file is not as the plan expects it is skipped, with the
-reason. Directories are opened component by component, along no link. ``apply`` makes the backup and changes the file.
+A repair says where a file lies, which bytes it expects there and which it writes, both by their sum, and what the new
+bytes are worked out from: a topic ID, or the old bytes. So no content of its own can come to a disk, whoever made the
+repair. Where a sum differs, nothing is done, with the reason. Directories are opened component by component, along no
+link. ``backup`` keeps the old bytes and changes the files.
 
-For a duplicate, the plan has decided which copy is the better one. The worse copy is staged only while the better one
-is still live, under the same topic ID, in a log dir that is locked. Source: DESIGN §3, §6; FACTS §1.7.
+The worse copy of a duplicate is staged by the store; here is checked that the better one is still live, under the same
+topic ID, in a log dir that is locked. Source: DESIGN §3, §6; FACTS §1.7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -18,24 +19,14 @@ from layout import checkpoint, meta_properties, partition_metadata
 from layout.directory_name import DirectoryKind, by_topic_id_name, parse
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from layout.ours import (
-    BROKER_TEMPORARY,
-    CHECKPOINT_REPAIRS,
-    MISSING,
-    KeptCopy,
-    KeptFile,
-    RepairAction,
-    RepairKind,
-    sum_of,
-)
+from layout.ours import BROKER_TEMPORARY, LEFTOVERS, MISSING, KeptFile, is_repairable, sum_of
 from layout.scheme import Scheme
 from layout.topic import NAMESPACE_SEPARATOR, TopicPartition
 from logstore.errors import LogStoreError, UnreadableFileError
 from logstore.fs import read_small_file
 from logstore.log_dir import CHECKPOINT_LIMIT, FileChange, LogDir
-from logstore.scan import METADATA_LIMIT, judge_metadata
-from logstore.settings import STALE_DELAY, Settings
-from logstore.staging import Candidate, Staged, list_staged, stage
+from logstore.rows import Kind, MetadataState
+from logstore.scan import METADATA_LIMIT, judge_metadata, scan
 from logstore.store import metadata_bytes
 
 
@@ -44,22 +35,62 @@ class RepairStatus(StrEnum):
 
     DONE = "done"
     ALREADY = "already"
-    """The file is as the plan wants it; an earlier run did the action."""
+    """The disk is as the action wants it; an earlier run did it."""
     SKIPPED = "skipped"
-    """The file is not as the plan expects it, so nothing was done."""
+    """The disk is not as the action expects it, so nothing was done."""
     FAILED = "failed"
     """The system refused, and nothing was done."""
 
 
 class ChangedSinceError(LogStoreError):
-    """Something is not as the plan expects it; the message is a clause."""
+    """Something is not as it is expected; the message is a clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicIdFile:
+    """The new ``partition.metadata`` of a replica, in the form of its log dir."""
+
+    partition: TopicPartition
+    topic_id: TopicId
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointWithout:
+    """An offset checkpoint without the entries of some partitions.
+
+    Attributes:
+        dropped: (topic, partition) of entries whose partition has no directory in the log dir.
+        is_rebuilt: the file does not parse, and its good lines stay.
+    """
+
+    dropped: frozenset[tuple[str, int]]
+    is_rebuilt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FileRepair:
-    """A change of one file that may be done: the file was read again, and is as the plan expects it."""
+    """One file of a log dir that is to be put right.
 
-    action: RepairAction
+    Attributes:
+        path: below the log dir; a repair changes only :func:`layout.ours.is_repairable` files.
+        content: what the new bytes are worked out from; None: it is a leftover, and is removed.
+        expects: SHA-256 of its present bytes, or ``missing``.
+        writes: SHA-256 of its new bytes, or ``missing``.
+        inode: of the directory that holds it; None: any.
+    """
+
+    path: str
+    content: TopicIdFile | CheckpointWithout | None
+    expects: str
+    writes: str
+    inode: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRepair:
+    """A repair that may be done: its file was read again, and is as expected."""
+
+    repair: FileRepair
     before: bytes | None
     """None: there is no file."""
     after: bytes | None
@@ -68,74 +99,91 @@ class FileRepair:
     @property
     def change(self) -> FileChange:
         """The change of the file."""
-        return FileChange(self.action.path, self.after, self.action.inode)
+        return FileChange(self.repair.path, self.after, self.repair.inode)
 
     @property
     def kept(self) -> KeptFile:
         """The entry of the backup."""
-        return KeptFile(self.action.path, self.before, self.action.writes, self.action.inode)
+        return KeptFile(self.repair.path, self.before, self.repair.writes, self.repair.inode)
 
 
-def revalidate(log_dir: LogDir, action: RepairAction, held: Collection[tuple[str, int]]) -> FileRepair | None:
-    """Read the file of an action again, and work out its new bytes; None: it has them already.
+def check_repair(
+    log_dir: LogDir, repair: FileRepair, held: Collection[tuple[str, int]] | None = ()
+) -> CheckedRepair | None:
+    """Read a file again, and work out its new bytes; None: it has them already.
 
     Args:
         log_dir: open, and so locked.
-        action: of any kind but ``stage_duplicate``.
-        held: (topic, partition) of every replica with a live or a future directory here.
+        repair: of one file.
+        held: what :func:`replicas_with_directory` gives; only a repair that drops entries needs it.
 
     Raises:
-        ChangedSinceError: the file is not as the plan expects it, or the action makes no sense here.
+        ChangedSinceError: the file is not as expected, or the repair makes no sense here.
+        OfflineLogDirError: the log dir is no longer used.
         OSError: the disk fails.
     """
-    folder, _, name = action.path.rpartition("/")
+    log_dir.check_online()
+    if not is_repairable(repair.path):
+        raise ChangedSinceError(f"{repair.path!r:.60} is no file that a repair changes")
+    folder, _, name = repair.path.rpartition("/")
     try:
         with log_dir.root.below(folder) as parent:
-            if action.inode is not None and parent.key[1] != action.inode:
-                raise ChangedSinceError(f"its directory has inode {parent.key[1]}, and {action.inode} was planned for")
+            if repair.inode is not None and parent.key[1] != repair.inode:
+                raise ChangedSinceError(f"its directory has inode {parent.key[1]}, and {repair.inode} was planned for")
             before = read_small_file(name, CHECKPOINT_LIMIT, parent.descriptor)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ChangedSinceError("its directory is gone") from error
     except UnreadableFileError as error:
         raise ChangedSinceError(f"{name} {error}") from error
-    if sum_of(before) == action.writes:
+    if sum_of(before) == repair.writes:
         return None
-    if sum_of(before) != action.expects:
-        expected = "missing" if action.expects == MISSING else "other bytes"
+    if sum_of(before) != repair.expects:
+        expected = "missing" if repair.expects == MISSING else "other bytes"
         found = "missing" if before is None else f"{len(before)} bytes"
         raise ChangedSinceError(f"it has changed since the plan was made: {found} now, {expected} then")
-    after = _new_bytes(log_dir, action, before, held)
-    if sum_of(after) != action.writes:
+    try:
+        after = _new_bytes(log_dir, repair, before, held)
+    except LayoutError as error:
+        raise ChangedSinceError(str(error)) from error
+    if sum_of(after) != repair.writes:
         raise ChangedSinceError("this release would write other bytes than the plan says: make a new plan")
-    return FileRepair(action, before, after)
+    return CheckedRepair(repair, before, after)
 
 
 def _new_bytes(
-    log_dir: LogDir, action: RepairAction, before: bytes | None, held: Collection[tuple[str, int]]
+    log_dir: LogDir, repair: FileRepair, before: bytes | None, held: Collection[tuple[str, int]] | None
 ) -> bytes | None:
-    """Work out the new bytes of a file; None: it is removed. Raises ChangedSinceError as :func:`revalidate`."""
-    try:
-        if action.kind is RepairKind.REMOVE_LEFTOVER:
-            _check_target(log_dir, action.path.removesuffix(BROKER_TEMPORARY))
-            return None
-        if action.kind in CHECKPOINT_REPAIRS:
-            back = sorted(action.dropped & set(held))
-            if back:
-                raise ChangedSinceError(f"{back[0][0]}-{back[0][1]} has a directory by now")
-            if action.kind is RepairKind.REBUILD_CHECKPOINT:
-                return checkpoint.rebuilt(before or b"", action.dropped)
-            return checkpoint.pruned(before or b"", action.path, action.dropped)
-        partition, topic_id = replica_of(action)
-        check_home(log_dir, action.path.rpartition("/")[0], partition, topic_id)
-        return metadata_bytes(log_dir, partition, topic_id or TopicId.ZERO)
-    except LayoutError as error:
-        raise ChangedSinceError(str(error)) from error
+    """Work out the new bytes of a file; None: it is removed.
+
+    Raises:
+        ChangedSinceError: the repair makes no sense here.
+        LayoutError: the old bytes do not parse.
+    """
+    content = repair.content
+    if content is None:
+        _check_leftover(log_dir, repair.path)
+        return None
+    if isinstance(content, TopicIdFile):
+        check_home(log_dir, repair.path.rpartition("/")[0], content.partition, content.topic_id)
+        return metadata_bytes(log_dir, content.partition, content.topic_id)
+    if content.dropped and held is None:
+        raise ChangedSinceError("not everything in the log dir can be listed, so no entry is surely stale")
+    back = sorted(content.dropped & set(held or ()))
+    if back:
+        raise ChangedSinceError(f"{back[0][0]}-{back[0][1]} has a directory by now")
+    if content.is_rebuilt:
+        return checkpoint.rebuilt(before or b"", content.dropped)
+    return checkpoint.pruned(before or b"", repair.path, content.dropped)
 
 
-def replica_of(action: RepairAction) -> tuple[TopicPartition, TopicId | None]:
-    """The partition and the topic ID that an action is about."""
-    topic_id = None if action.topic_id is None else TopicId.parse(action.topic_id)
-    return TopicPartition(action.topic or "", action.partition or 0), topic_id
+def replicas_with_directory(log_dir: LogDir) -> frozenset[tuple[str, int]] | None:
+    """List the (topic, partition) pairs with a live or a future directory; None: not every one can be known."""
+    seen = scan(log_dir.path, sizes=False)
+    if seen.state is not MetadataState.OK:
+        return None
+    rows = zip(*(seen.rows.column(name).to_pylist() for name in ("kind", "topic", "partition")), strict=True)
+    held = [(topic, partition) for kind, topic, partition in rows if kind in (Kind.LIVE, Kind.FUTURE)]
+    return None if any(topic is None for topic, _ in held) else frozenset(held)
 
 
 def check_home(log_dir: LogDir, path: str, partition: TopicPartition, topic_id: TopicId | None) -> None:
@@ -161,8 +209,11 @@ def check_home(log_dir: LogDir, path: str, partition: TopicPartition, topic_id: 
         )
 
 
-def _check_target(log_dir: LogDir, name: str) -> None:
+def _check_leftover(log_dir: LogDir, path: str) -> None:
     """Make sure that the file beside a leftover, which the leftover was to replace, is there and whole."""
+    name = path.removesuffix(BROKER_TEMPORARY)
+    if path not in LEFTOVERS:
+        raise ChangedSinceError(f"{path!r:.60} is no temporary file that may be removed")
     data = read_small_file(name, CHECKPOINT_LIMIT, log_dir.root.descriptor)
     if not data:
         state = "there is no" if data is None else "there is nothing in"
@@ -173,67 +224,52 @@ def _check_target(log_dir: LogDir, name: str) -> None:
         checkpoint.parse_offsets(data, name)
 
 
-DUPLICATE = "DUPLICATE"
-"""The verdict in the record of a staged duplicate, as the comparison calls it."""
-
-
-def stage_duplicate(
-    log_dir: LogDir, action: RepairAction, log_dirs: Mapping[str, LogDir], now_ms: int, settings: Settings
-) -> tuple[Staged, bool]:
-    """Stage the worse copy of a duplicate.
-
-    Args:
-        log_dir: that holds the copy.
-        action: of the kind ``stage_duplicate``.
-        log_dirs: all log dirs of the plan that are open, by path.
-        now_ms: in ms since 1970.
-        settings: how long the copy stays staged.
-
-    Returns:
-        The staged copy, and whether an earlier run had staged it.
-
-    Raises:
-        ChangedSinceError: one of the two copies is not as the plan says.
-        OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
-    """
-    partition, topic_id = replica_of(action)
-    folder, _, name = action.path.rpartition("/")
+def is_gone(log_dir: LogDir, path: str) -> bool:
+    """Whether nothing lies at a path below a log dir. Raises OSError: the disk fails, or the path leads elsewhere."""
+    folder, _, name = path.rpartition("/")
     try:
         with log_dir.root.below(folder) as parent:
-            gone = not parent.holds(name)
+            return not parent.holds(name)
     except FileNotFoundError:
-        gone = True
-    if gone:
-        for staged in list_staged(log_dir):
-            if staged.partition == partition and staged.inode == action.inode and staged.record is not None:
-                return staged, True
-        raise ChangedSinceError("it is gone")
-    check_home(log_dir, action.path, partition, topic_id)
-    _check_kept(action.keeps, partition, log_dirs)
-    data = _metadata_of(log_dir, action.path)[1]
-    if sum_of(data) != action.expects:
+        return True
+
+
+def check_worse_copy(
+    log_dir: LogDir, path: str, partition: TopicPartition, topic_id: TopicId | None, expects: str
+) -> None:
+    """Make sure that the worse copy of a duplicate is as it was, so that it may be staged.
+
+    Args:
+        log_dir: that holds the copy; open, and so locked.
+        path: of its directory below the log dir.
+        partition: that it is a live directory of.
+        topic_id: in its ``partition.metadata``; None: none that can be read.
+        expects: SHA-256 of its ``partition.metadata``, or ``missing``.
+
+    Raises:
+        ChangedSinceError: it is not as it was.
+    """
+    check_home(log_dir, path, partition, topic_id)
+    if sum_of(_metadata_of(log_dir, path)[1]) != expects:
         raise ChangedSinceError("its partition.metadata has changed since the plan was made")
-    delay_ms = settings.of(partition.topic, STALE_DELAY)
-    candidate = Candidate(action.path, partition, topic_id, DUPLICATE, action.evidence, delay_ms, action.inode)
-    outcome = stage(log_dir, [candidate], now_ms)
-    if outcome.refused:
-        raise ChangedSinceError(outcome.refused[0].reason)
-    return outcome.staged[0], False
 
 
-def _check_kept(keeps: KeptCopy | None, partition: TopicPartition, log_dirs: Mapping[str, LogDir]) -> None:
-    """Make sure that the better copy is still there, as it was when the plan was made."""
-    log_dir = None if keeps is None else log_dirs.get(keeps.log_dir)
-    if keeps is None or log_dir is None or log_dir.offline is not None:
+def check_better_copy(log_dir: LogDir, path: str, partition: TopicPartition, inode: int, topic_id: str | None) -> None:
+    """Make sure that the copy of a duplicate that stays is there as it was: live, and under the same topic ID.
+
+    Raises:
+        ChangedSinceError: it is not.
+    """
+    if log_dir.offline is not None:
         raise ChangedSinceError("the log dir of the copy that stays cannot be used")
-    inode, data = _metadata_of(log_dir, keeps.path)
-    place = f"{keeps.log_dir}/{keeps.path}"
-    if inode != keeps.inode:
+    found, data = _metadata_of(log_dir, path)
+    place = f"{log_dir.path}/{path}"
+    if found != inode:
         raise ChangedSinceError(f"the copy that stays, {place}, is another directory by now")
-    topic_id = judge_metadata(data).topic_id
-    if keeps.topic_id != (None if topic_id is None else str(topic_id)):
-        raise ChangedSinceError(f"the copy that stays, {place}, holds topic ID {topic_id or 'none'} by now")
-    check_home(log_dir, keeps.path, partition, topic_id)
+    held = judge_metadata(data).topic_id
+    if topic_id != (None if held is None else str(held)):
+        raise ChangedSinceError(f"the copy that stays, {place}, holds topic ID {held or 'none'} by now")
+    check_home(log_dir, path, partition, held)
 
 
 def _metadata_of(log_dir: LogDir, path: str) -> tuple[int, bytes | None]:

@@ -1,4 +1,4 @@
-"""Read the files that ``reconciler`` makes a repair plan from."""
+"""Read the files that ``reconciler`` proposes repairs from."""
 
 from __future__ import annotations
 

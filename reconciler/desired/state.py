@@ -127,7 +127,7 @@ class MetadataIdentity:
         check_fields(self, UsageError)
 
     def as_text(self, cluster: str = "") -> dict[str, str]:
-        """Describe it for a plan, a repair plan or a journal: name of what is known → its value.
+        """Describe it for a plan or a journal: name of what is known → its value.
 
         Args:
             cluster: the cluster to which it is applied, for a source that names none.

@@ -16,7 +16,7 @@ _LIVE = ("kafka:", "kafka-all:", "zk:")
 """Beginnings of sources that answer with what holds at the moment they are asked."""
 
 PLAN_FILE, REPAIR_FILE, ADOPTION_FILE = "plan.json", "repair.json", "adoption.json"
-"""Where the printed commands keep a plan, a repair plan and one that adopts data: in the current directory."""
+"""Where the printed commands keep a plan, one of repairs and one that adopts data: in the current directory."""
 
 WITHOUT_ID = "--strays-without-id"
 """The option of a plan for strays without a topic ID."""
@@ -123,7 +123,7 @@ class Call:
         return Command("repair", (*self._paths, *self._sources, *words, *passed_on, "-o", plan_file))
 
     def apply_repair(self, plan_file: str = REPAIR_FILE) -> Command:
-        """Carry out a repair plan."""
+        """Carry out a plan of repairs."""
         return Command("repair", ("--apply", _as_argument(plan_file), *self._broker, *self._fallback))
 
     def undo_repair(self, backups: Iterable[str]) -> Command:

@@ -103,7 +103,7 @@ def undo_of_file(path: str) -> ToolCommand:
 
 
 def steps_after_repair(call: Call, *, complete: bool) -> tuple[Step, ...]:
-    """List what comes next when a repair plan was applied."""
+    """List what comes next when a plan of repairs was applied."""
     if not call.log_dirs:
         return ()  # a plan without an action names none
     if not complete:

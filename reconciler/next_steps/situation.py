@@ -131,7 +131,7 @@ class Situation:
         due_from: when a purge may take the first of the others, as text; None: nothing waits.
         due_inside: number of those due that lie in a log dir itself, where a purge waits while a broker runs.
         undecided: paths of the copies of each replica that is live twice, where nothing tells which is the better one.
-        repairable: how many actions a repair plan would have; None: not known.
+        repairable: how many actions a plan of repairs would have; None: not known.
         uncertain: damaged replicas, and replicas without topic ID, whose topic ID nothing makes certain.
         on_zookeeper: whether the broker runs in ZooKeeper mode for good, and so writes missing topic IDs by itself.
         unreadable: log dirs that this user may not read, so that nothing is known of what lies there.

@@ -100,7 +100,7 @@ from reconciler.text import count
 from reconciler.verdicts import BENIGN, Verdict
 
 REPAIRED = (Verdict.DUPLICATE, Verdict.DAMAGED, Verdict.NO_ID, Verdict.CHECKPOINT_ENTRY, Verdict.LEFTOVER)
-"""Verdicts that a repair plan is for."""
+"""Verdicts that a plan of repairs is for."""
 _RETURNABLE = (Verdict.STAGED, Verdict.STAGED_DUE, Verdict.STRAY)
 _BY_A_LINE_ABOVE = frozenset(
     {

@@ -7,11 +7,21 @@ from logstore.parallel import lazy_exports
 if TYPE_CHECKING:
     from reconciler.plan.apply import AppliedAction, ApplyOptions, ApplyOutcome, apply_plan
     from reconciler.plan.evidence import PlanView, RepairView, StagingFacts
-    from reconciler.plan.file import encode_plan, parse_plan
+    from reconciler.plan.file import action_fields, encode_plan, parse_plan
     from reconciler.plan.gate_inputs import led_elsewhere
     from reconciler.plan.gates import BrokerFacts, CandidateFacts, GateInputs, GatesShutError, MetadataFacts, refusals
     from reconciler.plan.history import UNDER_WAY, History, end_journals, journal_paths, read_history, write_journal
-    from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, Plan
+    from reconciler.plan.plan import (
+        FILE_REPAIRS,
+        REPAIRS,
+        STAGING_ACTIONS,
+        Action,
+        ActionKind,
+        KeptCopy,
+        LeftAlone,
+        Plan,
+        PlannedLogDir,
+    )
     from reconciler.plan.policy import ALLOWABLE, INTERNAL_TOPICS, Gate, PlanChoice, Policy, is_internal_topic
     from reconciler.plan.proposal import PlanOrigin, make_plan
     from reconciler.plan.repair_proposal import (
@@ -26,11 +36,21 @@ else:
         {
             "apply": ("AppliedAction", "ApplyOptions", "ApplyOutcome", "apply_plan"),
             "evidence": ("PlanView", "RepairView", "StagingFacts"),
-            "file": ("encode_plan", "parse_plan"),
+            "file": ("action_fields", "encode_plan", "parse_plan"),
             "gate_inputs": ("led_elsewhere",),
             "gates": ("BrokerFacts", "CandidateFacts", "GateInputs", "GatesShutError", "MetadataFacts", "refusals"),
             "history": ("History", "UNDER_WAY", "end_journals", "journal_paths", "read_history", "write_journal"),
-            "plan": ("Action", "ActionKind", "Plan", "STAGING_ACTIONS"),
+            "plan": (
+                "Action",
+                "ActionKind",
+                "FILE_REPAIRS",
+                "KeptCopy",
+                "LeftAlone",
+                "Plan",
+                "PlannedLogDir",
+                "REPAIRS",
+                "STAGING_ACTIONS",
+            ),
             "policy": ("ALLOWABLE", "Gate", "INTERNAL_TOPICS", "PlanChoice", "Policy", "is_internal_topic"),
             "proposal": ("PlanOrigin", "make_plan"),
             "repair_proposal": ("RepairChoice", "propose_repair", "uncertain_replicas", "undecided_duplicates"),
@@ -39,7 +59,9 @@ else:
 
 __all__ = [
     "ALLOWABLE",
+    "FILE_REPAIRS",
     "INTERNAL_TOPICS",
+    "REPAIRS",
     "STAGING_ACTIONS",
     "UNDER_WAY",
     "Action",
@@ -53,15 +75,19 @@ __all__ = [
     "GateInputs",
     "GatesShutError",
     "History",
+    "KeptCopy",
+    "LeftAlone",
     "MetadataFacts",
     "Plan",
     "PlanChoice",
     "PlanOrigin",
     "PlanView",
+    "PlannedLogDir",
     "Policy",
     "RepairChoice",
     "RepairView",
     "StagingFacts",
+    "action_fields",
     "apply_plan",
     "encode_plan",
     "end_journals",

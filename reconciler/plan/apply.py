@@ -5,9 +5,13 @@ In which order, and why::
     1  the locks of all log dirs of every broker that has an action     a running broker is found before anything moves
     2  every action is checked again (``revalidate``)                   an action that no longer fits is skipped
     3  the journal, with every action under way                         an interrupted run can be found
-    4  for each broker: stage, restore, topic IDs, create               staged replicas make room for others
-    5  the journal again, with the result of each action
-    6  journals of earlier runs of the plan that were cut short get their end
+    4  for each broker and log dir: files are backed up, and put right  staging writes checkpoints anew
+    5  for each broker: stage, restore, topic IDs, create               staged replicas make room for others
+    6  the journal again, with the result of each action
+    7  journals of earlier runs of the plan that were cut short get their end
+
+A plan of repairs alone may be older, and of another machine, because each file is compared byte for byte. In exchange
+a change of many steps that was cut short has to be finished before it.
 
 A crash leaves every replica whole, because the engine makes each change safe. To finish, apply the same plan again:
 actions that were carried out are recognised and get the status ``already``. A run without anything to do changes
@@ -31,23 +35,23 @@ from logstore import (
     ChangeFailedError,
     Clock,
     LogStoreError,
-    OfflineLogDirError,
     Settings,
     SystemClock,
     check_fields,
 )
 from logstore.fs import Disk
+from logstore.journal import what_is_pending
 from logstore.log_dir import ExpectedIdentity, read_identity
-from logstore.repair import RepairStatus
+from logstore.repair import ChangedSinceError, RepairStatus, repair_files
 from logstore.rows import MetadataState
 from logstore.staging import STAGING_BATCH_SIZE, Staged, adopt_stray, placement_of
-from logstore.store import LogStore, StoreOptions
+from logstore.store import LogStore, Replica, StoreOptions
 from reconciler.errors import RefusedError, UsageError
 from reconciler.plan.gates import CLOCK_TOLERANCE_MS
 from reconciler.plan.history import UNDER_WAY, end_journals, journal_paths, read_history, write_journal
-from reconciler.plan.plan import Action, ActionKind, Plan, PlannedLogDir
+from reconciler.plan.plan import FILE_REPAIRS, Action, ActionKind, Plan, PlannedLogDir
 from reconciler.plan.policy import DAY_MS, HOUR_MS
-from reconciler.plan.revalidate import CheckedAction, Revalidation
+from reconciler.plan.revalidate import CheckedAction, Revalidation, status_of, way_back
 from reconciler.text import age, moment
 
 logger = logging.getLogger(__name__)
@@ -94,7 +98,7 @@ class AppliedAction:
     Attributes:
         action: of the plan.
         status: the result.
-        detail: one sentence; for a staged replica, its new location.
+        detail: one sentence without a full stop, empty where all is well; for a staged replica, its new location.
     """
 
     action: Action
@@ -110,6 +114,8 @@ class ApplyOutcome:
     """One result for each action, in the order of the plan."""
     journals: list[str] = field(default_factory=list)
     """Paths of the written journals."""
+    backups: list[str] = field(default_factory=list)
+    """Paths of the backups that undo the repairs of files."""
     notes: list[str] = field(default_factory=list)
     """Further remarks, one sentence each."""
 
@@ -127,8 +133,8 @@ def apply_plan(plan: Plan, how: ApplyOptions) -> ApplyOutcome:
         how: the options.
 
     Raises:
-        RefusedError: the plan was made on another machine, is too old, or was made for other log dirs; nothing was
-            changed.
+        RefusedError: the plan was made on another machine, is too old, or was made for other log dirs, or it is one of
+            repairs, and a change of many steps has to be finished first; nothing was changed.
         LogDirInUseError: a broker runs on one of the log dirs; nothing was changed.
         LogStoreError: the log dirs of a broker cannot be opened; nothing was changed.
     """
@@ -136,6 +142,9 @@ def apply_plan(plan: Plan, how: ApplyOptions) -> ApplyOutcome:
     outcome, results = ApplyOutcome(), dict[str, AppliedAction]()
     with ExitStack() as opened:
         stores = [opened.enter_context(_opened(part, plan, how)) for part in _by_broker(plan)]
+        # Until the locks were taken, somebody might have put another disk there.
+        online = {each.path for store in stores for each in store.log_dirs if each.offline is None}
+        _refuse([*_strangers([each for each in plan.log_dirs if each.path in online], unreadable=True)])
         runs = [_ApplyRun(store, plan, how, _of_store(plan, store), outcome.notes) for store in stores]
         for run in runs:
             run.check()
@@ -146,6 +155,7 @@ def apply_plan(plan: Plan, how: ApplyOptions) -> ApplyOutcome:
             for run in runs:
                 run.finish()
                 outcome.journals += run.journals
+                outcome.backups += run.backups
                 results.update(run.results)
     outcome.results = [results[action.fingerprint] for action in plan.actions]
     return outcome
@@ -153,18 +163,34 @@ def apply_plan(plan: Plan, how: ApplyOptions) -> ApplyOutcome:
 
 def _check(plan: Plan, how: ApplyOptions) -> None:
     """Refuse a plan of another machine, of another time or for other log dirs, with all reasons."""
-    reasons = []
-    if plan.host != how.host and not how.any_host:
-        reasons.append(f"it was made on {plan.host}, and this is {how.host} (override: --any-host)")
-    reasons += _too_old(plan, how)
-    if not how.any_clock:
-        reasons += _clock_behind(plan, how)
-    for log_dir in (log_dir for part in _by_broker(plan) for log_dir in part):
-        found = read_identity(log_dir.path, ExpectedIdentity(log_dir.cluster_id, log_dir.node_id, log_dir.directory_id))
-        if found.state is not MetadataState.OK:
-            reasons.append(f"{log_dir.path} is not the log dir that it was made for: {found.problem}")
+    log_dirs, reasons = [log_dir for part in _by_broker(plan) for log_dir in part], list[str]()
+    if plan.repairs_only:
+        reasons += (pending for each in log_dirs if (pending := what_is_pending(each.path)) is not None)
+    else:
+        if plan.host != how.host and not how.any_host:
+            reasons.append(f"it was made on {plan.host}, and this is {how.host} (override: --any-host)")
+        reasons += _too_old(plan, how)
+        if not how.any_clock:
+            reasons += _clock_behind(plan, how)
+    _refuse([*reasons, *_strangers(log_dirs, unreadable=plan.repairs_only)])
+
+
+def _refuse(reasons: Sequence[str]) -> None:
     if reasons:
         raise RefusedError(f"the plan is not carried out, and nothing was changed: {'; '.join(reasons)}")
+
+
+def _strangers(log_dirs: Sequence[PlannedLogDir], *, unreadable: bool) -> Iterator[str]:
+    """Yield a reason against each log dir that is not the one of the plan.
+
+    Args:
+        log_dirs: of the plan.
+        unreadable: let one pass whose disk fails; it is offline, and each of its actions is reported as failed.
+    """
+    for log_dir in log_dirs:
+        found = read_identity(log_dir.path, ExpectedIdentity(log_dir.cluster_id, log_dir.node_id, log_dir.directory_id))
+        if found.state is not MetadataState.OK and not (unreadable and found.state is MetadataState.UNREADABLE):
+            yield f"{log_dir.path} is not the log dir that it was made for: {found.problem}"
 
 
 def _too_old(plan: Plan, how: ApplyOptions) -> Iterator[str]:
@@ -218,7 +244,7 @@ def _opened(log_dirs: Sequence[PlannedLogDir], plan: Plan, how: ApplyOptions) ->
         placement={
             log_dir.path: placement
             for log_dir in log_dirs
-            if (placement := placement_of(log_dir.path, log_dir.staging)) is not None
+            if log_dir.staging is not None and (placement := placement_of(log_dir.path, log_dir.staging)) is not None
         },
     )
     return LogStore.open([log_dir.path for log_dir in log_dirs], options)
@@ -237,32 +263,36 @@ class _ApplyRun:
     ) -> None:
         self.store, self.plan, self.how, self.actions, self.notes = store, plan, how, actions, notes
         self.started_ms = how.clock.now_ms()
+        self.revalidation = Revalidation(store, changed_data=how.changed_data)
         self.results: dict[str, AppliedAction] = {}
         self.journals: list[str] = []
+        self.backups: list[str] = []
         self.todo: list[CheckedAction] = []
         self.cut_short: list[tuple[str, RunJournal]] = []
 
     def check(self) -> None:
         """Do step 2: check every action again."""
-        revalidation = Revalidation(self.store, changed_data=self.how.changed_data)
         history = read_history(log_dir.path for log_dir in self.store.log_dirs)
         self.cut_short, noted = history.cut_short(self.plan.fingerprint), history.noted(self.plan.fingerprint)
         for action in self.actions:
             if action.kind is ActionKind.NOTE_SIGHTING and (action.log_dir, action.inode, action.topic_id) in noted:
                 self._note(action, RepairStatus.ALREADY)
                 continue
-            found = revalidation.check(action)
+            found = self.revalidation.check(action)
             if found.status is None:
                 self.todo.append(found)
             else:
                 self._note(action, found.status, found.detail)
 
     def carry_out(self) -> None:
-        """Do steps 3 and 4: write the journal, then carry out the actions."""
+        """Do steps 3 to 5: write the journal, then carry out the actions."""
         if not self.todo:
             return
         self._write_journals(None)
         of_kind = {kind: [each for each in self.todo if each.action.kind is kind] for kind in ActionKind}
+        self._repair_files([each for kind in ActionKind if kind in FILE_REPAIRS for each in of_kind[kind]])
+        for each in of_kind[ActionKind.STAGE_DUPLICATE]:
+            self._try(each, self._stage_duplicate)
         self._stage(of_kind[ActionKind.STAGE])
         one_by_one: dict[ActionKind, Callable[[CheckedAction], str]] = {
             ActionKind.STAGE_STRAY: self._give_record,
@@ -276,13 +306,40 @@ class _ApplyRun:
                 self._try(each, act)
 
     def finish(self) -> None:
-        """Do steps 5 and 6: write the results to the journals; what an interrupt prevented counts as failed."""
+        """Do steps 6 and 7: write the results to the journals; what an interrupt prevented counts as failed."""
         for each in self.todo:
             if each.action.fingerprint not in self.results:
-                self._note(each.action, RepairStatus.FAILED, "the run was interrupted before it")
+                when = "before it" if each.repair is None else "before it was known to be done"
+                self._note(each.action, RepairStatus.FAILED, f"the run was interrupted {when}")
         if self.todo:
             self._write_journals(self.how.clock.now_ms())
         self._end_cut_short()
+
+    def _repair_files(self, todo: Sequence[CheckedAction]) -> None:
+        """Put files right, log dir by log dir: all its old bytes are backed up before the first file is changed."""
+        for log_dir in self.store.log_dirs:
+            here = {each.action.name: each for each in todo if each.action.log_dir == log_dir.path}
+            if not here:
+                continue
+            repairs = [each.repair for each in here.values() if each.repair is not None]
+            backup, failed = repair_files(log_dir, repairs, self.plan.fingerprint, self.how.clock.now_ms())
+            self.backups += [] if backup is None else [backup]
+            for name, each in here.items():
+                status = RepairStatus.FAILED if name in failed else RepairStatus.DONE
+                self._note(each.action, status, str(failed.get(name, "")))
+
+    def _stage_duplicate(self, each: CheckedAction) -> str:
+        """Stage the worse copy, if the better one still stays: what was done before in this run may have moved it."""
+        action = each.action
+        again = self.revalidation.check(action)
+        if again.status is not None:
+            raise (ChangeFailedError if again.status is RepairStatus.FAILED else ChangedSinceError)(again.detail)
+        topic_id = None if action.topic_id is None else TopicId.parse(action.topic_id)
+        copy = Replica(action.replica, topic_id, action.log_dir, action.name, "", action.inode or 0)
+        outcome = self.store.stage_copies({copy: (action.verdict, action.why)})
+        if outcome.refused:
+            raise ChangedSinceError(outcome.refused[0].reason)
+        return way_back(outcome.staged[0])
 
     def _stage(self, todo: Sequence[CheckedAction]) -> None:
         """Stage log dir by log dir; after a failure, try the rest batch by batch, each with its own result."""
@@ -297,7 +354,7 @@ class _ApplyRun:
                     self._stage_these(batch)
                 except LogStoreError as error:
                     for action in batch.values():
-                        self._note(action, _status_of(error), str(error))
+                        self._note(action, status_of(error), str(error))
 
     def _stage_these(self, actions: dict[TopicPartition, Action]) -> None:
         """Stage replicas, and remove each from ``actions`` when its result is known. Raises LogStoreError."""
@@ -317,7 +374,7 @@ class _ApplyRun:
         try:
             detail = act(each)
         except LogStoreError as error:
-            self._note(each.action, _status_of(error), str(error))
+            self._note(each.action, status_of(error), str(error))
         else:
             self._note(each.action, RepairStatus.DONE, detail)
 
@@ -390,8 +447,3 @@ class _ApplyRun:
         }
         status = UNDER_WAY if result is None else result.status.value
         return {**evidence, "status": status, "detail": "" if result is None else result.detail}
-
-
-def _status_of(error: LogStoreError) -> RepairStatus:
-    """Return failed if the system refused the change, and skipped if the disks are not as the plan expects."""
-    return RepairStatus.FAILED if isinstance(error, ChangeFailedError | OfflineLogDirError) else RepairStatus.SKIPPED

@@ -4,8 +4,8 @@
 unwanted replica lies there. Rows keep the path of their log dir as the system has it, not as text that can be shown.
 The contents of a log dir that cannot be trusted are left out of every plan.
 
-:class:`RepairView` is the evidence of a repair plan. It reads every row once and keeps only rows that may need repair,
-so that 100,000 replicas in order take little memory. All other rows are only counted. Source: DESIGN §3.
+:class:`RepairView` is the evidence of a plan of repairs. It reads every row once and keeps only rows that may need
+repair, so that 100,000 replicas in order take little memory. All other rows are only counted. Source: DESIGN §3.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from layout import checkpoint, partition_metadata
 from layout.errors import DamagedFileError
-from layout.ours import BROKER_TEMPORARY, PlannedLogDir
+from layout.ours import BROKER_TEMPORARY
 from layout.scheme import Scheme
 from logstore.repair import read_files
 from logstore.rows import Kind, MetadataState
 from logstore.scan import replica_created_ms
 from reconciler.desired import BrokerKey, DesiredState, by_cluster
 from reconciler.errors import RefusedError
+from reconciler.plan.plan import PlannedLogDir
 from reconciler.text import json_objects
 from reconciler.verdicts import Judged, Row, Verdict, broker_of, compare
 
@@ -48,15 +49,19 @@ class ScannedLogDir:
         path: as the system has it.
         row: the row of the log dir itself.
         scheme: the layout of a log dir of ours; None for a real broker's.
-        staging: path of its staging root.
+        staging: path of its staging root; None: not looked for, as no repair needs it.
         newest_ms: newest time of change of a file of its directories, in ms since 1970; None: not known.
+        held: topic and partition of every live or future directory; only repairs need it.
+        foreign: names of entries that no rule knows; only repairs need it.
     """
 
     path: str
     row: Row
     scheme: Scheme | None
-    staging: str
+    staging: str | None
     newest_ms: int | None = None
+    held: frozenset[tuple[str | None, int | None]] = frozenset()
+    foreign: frozenset[str] = frozenset()
 
     @property
     def can_be_trusted(self) -> bool:
@@ -67,6 +72,12 @@ class ScannedLogDir:
     def broker(self) -> BrokerKey:
         """Cluster and number of the broker that owns the log dir."""
         return broker_of(self.row)
+
+    @property
+    def planned(self) -> PlannedLogDir:
+        """What a plan says of it."""
+        row = self.row
+        return PlannedLogDir(self.path, row["cluster_id"], row["node_id"], row["directory_id"], self.staging)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +136,10 @@ class PlanView:
         view = cls(recorded=staging.recorded)
         rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for seen in observations:
-            scheme = None if seen.identity is None else seen.identity.scheme
-            known = next((each for each in Scheme if each == scheme), None)
             own = [row | {"log_dir": seen.log_dir} for row in json_objects(seen.rows.select(_PLAN_COLUMNS))]
             path = seen.log_dir
             newest_ms = max((row["modified_ms"] for row in own if row["modified_ms"] is not None), default=None)
-            found = ScannedLogDir(path, own[0], known, staging.staging.get(path, path), newest_ms)
+            found = ScannedLogDir(path, own[0], _scheme_of(seen), staging.staging.get(path, path), newest_ms)
             view.log_dirs[path] = found
             # The contents of a log dir that cannot be trusted are unknown, so only its own row is judged.
             rows[found.broker.cluster] += own if found.can_be_trusted else own[:1]
@@ -162,6 +171,11 @@ class PlanView:
         return [log_dir for log_dir in self.log_dirs.values() if log_dir.can_be_trusted]
 
 
+def _scheme_of(seen: Observation) -> Scheme | None:
+    scheme = None if seen.identity is None else seen.identity.scheme
+    return next((each for each in Scheme if each == scheme), None)
+
+
 def _states_by_cluster(
     states: Sequence[DesiredState], clusters: set[str], *, any_cluster: bool
 ) -> dict[str, DesiredState]:
@@ -191,40 +205,11 @@ Files = Mapping[tuple[str, str], bytes | None]
 """Log dir and path below it → contents; None: the file is missing; left out: it cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class RepairableLogDir:
-    """One scanned log dir.
-
-    Attributes:
-        path: as the system has it.
-        row: the row of the log dir itself.
-        scheme: the layout of a log dir of ours; None for a real broker's.
-        held: topic and partition of every live or future directory.
-        foreign: names of entries that no rule knows.
-    """
-
-    path: str
-    row: Row
-    scheme: Scheme | None
-    held: frozenset[tuple[str | None, int | None]]
-    foreign: frozenset[str]
-
-    @property
-    def can_be_trusted(self) -> bool:
-        """Whether the log dir is there, is in order, and names its broker."""
-        return self.row["metadata_state"] == MetadataState.OK and self.row["node_id"] is not None
-
-    @property
-    def planned(self) -> PlannedLogDir:
-        """What a repair plan says of it."""
-        return PlannedLogDir(self.path, self.row["cluster_id"], self.row["node_id"], self.row["directory_id"])
-
-
 @dataclass(slots=True)
 class RepairView:
     """The rows of some brokers that may need repair, and counts over all others; :meth:`of` makes one."""
 
-    log_dirs: dict[str, RepairableLogDir] = field(default_factory=dict)
+    log_dirs: dict[str, ScannedLogDir] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     """Rows of log dirs, of damage in them, and of live replicas that may need repair."""
     ids_of_topic: dict[tuple[BrokerKey, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -260,7 +245,6 @@ class RepairView:
         in_order: list[dict[str, Any]] = []
         for seen in observations:
             held, foreign = set(), set()
-            scheme = None if seen.identity is None else seen.identity.scheme
             for row in json_objects(seen.rows.select(_REPAIR_COLUMNS)):
                 row["log_dir"] = seen.log_dir
                 kind, broker = row["kind"], broker_of(row)
@@ -282,9 +266,8 @@ class RepairView:
                     head = row
                     if seen.identity is not None and seen.identity.version > 0:
                         view.on_kraft.add(broker)
-            known_scheme = next((each for each in Scheme if each == scheme), None)
-            view.log_dirs[seen.log_dir] = RepairableLogDir(
-                seen.log_dir, head, known_scheme, frozenset(held), frozenset(foreign)
+            view.log_dirs[seen.log_dir] = ScannedLogDir(
+                seen.log_dir, head, _scheme_of(seen), None, held=frozenset(held), foreign=frozenset(foreign)
             )
         view.rows += [row for row in in_order if view.copies_of(row) > 1]
         # Directory listings have no stable order, and the same disks must give the same plan.

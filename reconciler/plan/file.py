@@ -3,7 +3,9 @@
 The head (time, machine, log dirs, metadata) has a fingerprint. Every action has one too, over the fingerprint of the
 head and its own fields. So a line may be taken out, while a changed line, or a line of another plan, is refused. A sum
 over the whole list would forbid the one edit that is allowed. Fingerprints find mistakes in editing; they are no
-signature. Totals, counts and what is left alone are for human readers, and are not checked.
+signature: so every field is checked as if somebody had made them fit. A name leads only to what an action of its kind
+may change, and bytes that are written are named by their sum alone. Totals, counts and what is left alone are for human
+readers, and are not checked.
 
 After the last line was taken out, a comma stands before the closing bracket. JSON forbids that, and this reader accepts
 it. Source: DESIGN §6.
@@ -20,11 +22,22 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 from layout import json_text
+from layout.checkpoint import OFFSET_CHECKPOINTS
 from layout.errors import DamagedFileError, InvalidIdError
 from layout.ids import TopicId
-from layout.ours import is_absolute, stays_below
+from layout.ours import LEFTOVERS, MISSING, is_absolute, is_repairable, is_sum, stays_below
 from reconciler.errors import RefusedError
-from reconciler.plan.plan import Action, ActionKind, Plan, PlannedLogDir
+from reconciler.plan.plan import (
+    CHECKPOINT_REPAIRS,
+    FILE_REPAIRS,
+    REPAIRS,
+    TOPIC_ID_REPAIRS,
+    Action,
+    ActionKind,
+    KeptCopy,
+    Plan,
+    PlannedLogDir,
+)
 from reconciler.text import moment
 
 SCHEMA_VERSION: Final = 1
@@ -40,6 +53,10 @@ _LAST_COMMA = re.compile(rb",(\s*\n\s*\])")
 _NOT_IN_HEAD = frozenset({"fingerprint", "created", "totals", "counts", "left_alone", "actions"})
 """Fields that the fingerprint of the head does not cover."""
 
+_ENTRY = re.compile(r"\S+ -?[0-9]{1,10}")
+_ON_A_FILE = CHECKPOINT_REPAIRS | {ActionKind.REMOVE_LEFTOVER}
+"""Kinds of actions on a file of the log dir itself, which are about no replica."""
+
 
 def sealed(plan: Plan) -> Plan:
     """Return the plan with the fingerprints of its head and of its actions."""
@@ -47,12 +64,16 @@ def sealed(plan: Plan) -> Plan:
     return replace(
         plan,
         fingerprint=head,
-        actions=tuple(replace(action, fingerprint=_of_action(head, _fields(action))) for action in plan.actions),
+        actions=tuple(replace(action, fingerprint=_of_action(head, action_fields(action))) for action in plan.actions),
     )
 
 
 def encode_plan(plan: Plan) -> bytes:
-    """Encode a sealed plan in ASCII, so that names that are not UTF-8 survive as escapes."""
+    """Encode a sealed plan in ASCII, so that names that are not UTF-8 survive as escapes.
+
+    Raises:
+        RefusedError: it has a repair that breaks a rule, so that :func:`parse_plan` would refuse it.
+    """
     lines = [json.dumps(key) + ": " + json.dumps(value) for key, value in _head(plan).items()]
     lines += [
         f'"fingerprint": {json.dumps(plan.fingerprint)}',
@@ -60,9 +81,12 @@ def encode_plan(plan: Plan) -> bytes:
         f'"totals": {json.dumps(plan.totals())}',
         f'"counts": {json.dumps(dict(plan.counts))}',
         f'"left_alone": {_listed([asdict(each) for each in plan.left_alone])}',
-        f'"actions": {_listed([{**_fields(each), "fingerprint": each.fingerprint} for each in plan.actions])}',
+        f'"actions": {_listed([{**action_fields(each), "fingerprint": each.fingerprint} for each in plan.actions])}',
     ]
-    return ("{\n  " + ",\n  ".join(lines) + "\n}\n").encode("ascii")
+    written = ("{\n  " + ",\n  ".join(lines) + "\n}\n").encode("ascii")
+    if plan.repairs_only:
+        parse_plan(written)
+    return written
 
 
 def parse_plan(data: bytes, location: str = "the plan") -> Plan:
@@ -96,10 +120,7 @@ def parse_plan(data: bytes, location: str = "the plan") -> Plan:
         reasons += [f"action {number}: {reason}" for reason in found]
         if not found:
             actions.append(_action(each.values))
-    places = Counter((each.kind, each.log_dir, each.name) for each in actions)
-    reasons += [
-        f"{kind} of {log_dir}/{name} stands there twice" for (kind, log_dir, name), times in places.items() if times > 1
-    ]
+    reasons += _repeats(log_dirs, actions)
     if len(reasons) > _SHOWN:
         reasons[_SHOWN:] = [f"and {len(reasons) - _SHOWN} more"]
     try:
@@ -126,10 +147,12 @@ def _head(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _fields(action: Action) -> dict[str, Any]:
-    """Return the fields of an action for the file; None is left out."""
-    fields = {key: value for key, value in asdict(action).items() if value is not None}
+def action_fields(action: Action) -> dict[str, Any]:
+    """Return the fields of an action as JSON has them, without its fingerprint; what is None or empty is left out."""
+    fields = {key: value for key, value in asdict(action).items() if value is not None and value != ()}
     del fields["fingerprint"]
+    if action.kind in _ON_A_FILE:
+        del fields["topic"], fields["partition"]
     return fields
 
 
@@ -149,7 +172,7 @@ def _of_action(head: str, fields: Mapping[str, Any]) -> str:
 
 
 def _log_dir(reader: json_text.FieldReader) -> PlannedLogDir:
-    path, staging = reader.text("path"), reader.text("staging")
+    path = reader.text("path")
     if not is_absolute(path):
         reader.wrong("path", "an absolute path without '.' or '..'", path)
     return PlannedLogDir(
@@ -157,8 +180,16 @@ def _log_dir(reader: json_text.FieldReader) -> PlannedLogDir:
         reader.text("cluster_id") if reader.raw("cluster_id") is not None else None,
         reader.integer("node_id") if reader.raw("node_id") is not None else None,
         reader.text("directory_id") if reader.raw("directory_id") is not None else None,
-        staging,
+        reader.text("staging") if reader.raw("staging") is not None else None,
     )
+
+
+def _repeats(log_dirs: Sequence[PlannedLogDir], actions: Sequence[Action]) -> list[str]:
+    """Give a reason for each log dir, action, and path of a repair that stands there more than once."""
+    places = Counter(("a repair" if each.kind in REPAIRS else each.kind, each.log_dir, each.name) for each in actions)
+    twice = [f"{kind} of {log_dir}/{name}" for (kind, log_dir, name), times in places.items() if times > 1]
+    twice += [path for path, times in Counter(each.path for each in log_dirs).items() if times > 1]
+    return [f"{what} stands there twice" for what in twice]
 
 
 def _problems(fields: Mapping[str, Any], head: str, known: set[str]) -> list[str]:
@@ -168,30 +199,86 @@ def _problems(fields: Mapping[str, Any], head: str, known: set[str]) -> list[str
     if fields.get("fingerprint") != _of_action(head, own):
         found.append("it was changed, or comes from another plan: its fingerprint does not fit")
     reader = json_text.FieldReader(fields)
-    _read_texts(fields, reader, known)
-    reader.integer("partition", least=0)
+    if fields.get("kind") not in list(ActionKind):  # a list: it may be no text at all
+        reader.note(f"kind is {fields.get('kind')!r:.40}")
+    kind = ActionKind(fields["kind"]) if not reader.reasons else None
+    _read_place(fields, reader, kind, known)
+    if kind not in _ON_A_FILE:
+        reader.text("topic")
+        reader.integer("partition", least=0)
+    for key in ("verdict", "why", *(("undo",) if fields.get("undo") is not None else ())):
+        reader.text(key)
     for key in ("inode", "bytes", "disk_bytes", "modified_ms", "created_ms", "due_ms"):
         if fields.get(key) is not None:
             reader.integer(key, bits=64)
     for key in ("topic_id", "wanted_topic_id"):
         if fields.get(key) is not None and not _is_id(fields[key]):
             reader.note(f"{key} is {fields[key]!r:.40}, expected a topic ID")
+    if kind in REPAIRS:
+        _read_repair(fields, reader, kind, known)
     return [*found, "; ".join(reader.reasons)] if reader.reasons else found
 
 
-def _read_texts(fields: Mapping[str, Any], reader: json_text.FieldReader, known: set[str]) -> None:
-    """Check the texts of an action; a problem is noted in the reader."""
-    if fields.get("kind") not in list(ActionKind):
-        reader.note(f"kind is {fields.get('kind')!r:.40}")
-    for key in ("topic", "verdict", "why"):
-        reader.text(key)
+def _read_place(
+    fields: Mapping[str, Any], reader: json_text.FieldReader, kind: ActionKind | None, known: set[str]
+) -> None:
+    """Check where an action leads; a problem is noted in the reader."""
     name, log_dir = reader.text("name"), reader.text("log_dir")
     if log_dir not in known:
         reader.note(f"its log dir {log_dir!r:.60} is none of the plan's")
-    if not stays_below(name.removeprefix("../")):
+    if kind is not None and kind in REPAIRS:
+        if not _is_place(kind, name):
+            reader.note(f"{name!r:.60} is no place for {kind}")
+    elif not stays_below(name.removeprefix("../")):
         reader.note(f"name is {name!r:.60}, expected a path below the log dir or beside it")
-    if fields.get("undo") is not None:
-        reader.text("undo")
+
+
+def _is_place(kind: ActionKind, name: str) -> bool:
+    """Whether a repair may change a path below a log dir."""
+    if kind in TOPIC_ID_REPAIRS:
+        return "/" in name and is_repairable(name)
+    if kind in CHECKPOINT_REPAIRS:
+        return name in OFFSET_CHECKPOINTS
+    return name in LEFTOVERS if kind is ActionKind.REMOVE_LEFTOVER else stays_below(name)
+
+
+def _read_repair(fields: Mapping[str, Any], reader: json_text.FieldReader, kind: ActionKind, known: set[str]) -> None:
+    """Check the fields of a repair; a problem is noted in the reader."""
+    sums = [fields.get(key) for key in ("expects", *(("writes",) if kind in FILE_REPAIRS else ()))]
+    if not all(isinstance(each, str) and is_sum(each) for each in sums):
+        reader.note(f"expects and writes are SHA-256 or {MISSING!r}")
+    if kind not in _ON_A_FILE:
+        reader.integer("inode", bits=64, least=0)
+    if kind in TOPIC_ID_REPAIRS and not (
+        _is_id(wanted := fields.get("wanted_topic_id")) and wanted != str(TopicId.ZERO)
+    ):
+        reader.note("wanted_topic_id: expected a topic ID")
+    if kind in CHECKPOINT_REPAIRS:
+        for entry in _lines(fields, "drops", reader):
+            if not _ENTRY.fullmatch(entry):
+                reader.note(f"drops {entry!r:.60}, expected a topic and a partition")
+        _lines(fields, "lost", reader)
+    if kind is ActionKind.STAGE_DUPLICATE:
+        _read_kept(fields.get("keeps"), reader, known)
+
+
+def _lines(fields: Mapping[str, Any], key: str, reader: json_text.FieldReader) -> list[str]:
+    value = fields.get(key, [])
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return value
+    reader.note(f"{key}: expected a list of texts")
+    return []
+
+
+def _read_kept(value: object, reader: json_text.FieldReader, known: set[str]) -> None:
+    """Check the copy of a duplicate that stays; a problem is noted in the reader."""
+    if not isinstance(value, dict):
+        reader.note("keeps: expected an object")
+        return
+    log_dir, name, inode, topic_id = (value.get(key) for key in ("log_dir", "name", "inode", "topic_id"))
+    is_there = log_dir in list(known) and isinstance(name, str) and stays_below(name)
+    if not (is_there and json_text.is_int(inode, 64) and (topic_id is None or _is_id(topic_id))):
+        reader.note(f"keeps {log_dir!r:.60} {name!r:.60}, which is no replica in one of the plan's log dirs")
 
 
 def _is_id(value: object) -> bool:
@@ -202,6 +289,17 @@ def _is_id(value: object) -> bool:
 
 
 def _action(fields: Mapping[str, Any]) -> Action:
-    """Make an action of checked fields; fields that this release does not know are covered by the fingerprint only."""
-    known = {key: fields.get(key) for key in Action.__dataclass_fields__}
-    return Action(**{**known, "kind": ActionKind(fields["kind"])})  # type: ignore[arg-type]
+    """Make an action of checked fields; fields without a meaning for its kind are covered by the fingerprint only."""
+    kind = ActionKind(fields["kind"])
+    known = {key: fields.get(key) for key in _PLAIN_FIELDS}
+    of_file = {"topic": "", "partition": -1} if kind in _ON_A_FILE else {}
+    repair: dict[str, Any] = {key: fields.get(key) for key in ("expects", "writes")} if kind in REPAIRS else {}
+    if kind in CHECKPOINT_REPAIRS:
+        repair |= {key: tuple(fields.get(key, ())) for key in ("drops", "lost")}
+    if kind is ActionKind.STAGE_DUPLICATE:
+        repair["keeps"] = KeptCopy(*(fields["keeps"].get(key) for key in KeptCopy.__dataclass_fields__))
+    return Action(**{**known, "kind": kind, **of_file, **repair})
+
+
+_PLAIN_FIELDS = tuple(Action.__dataclass_fields__.keys() - {"expects", "writes", "drops", "lost", "keeps"})
+"""Fields of actions of every kind."""

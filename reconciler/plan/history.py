@@ -20,7 +20,7 @@ from logstore.fs import read_small_file, replace_file
 from logstore.log_dir import DISK_FAILURES, LogDir
 from logstore.repair import RepairStatus
 from reconciler.plan.gate_inputs import EarlierRuns, Sighting, SightingKey, UsedMetadata
-from reconciler.plan.plan import ActionKind
+from reconciler.plan.plan import REPAIRS, ActionKind
 
 MOST_READ = 100
 """Greatest number of journals of one log dir that are read: the newest ones."""
@@ -45,13 +45,18 @@ class History:
     """One sentence for each journal that could not be read."""
 
     def memory(self) -> EarlierRuns:
-        """Summarize the journals for a plan: the metadata of earlier runs, and their sightings of unwanted replicas."""
+        """Summarize the journals for a plan: the metadata of earlier runs, and their sightings of unwanted replicas.
+
+        A run of repairs condemned nothing, so its metadata holds back no later plan.
+        """
         metadata: dict[str, tuple[int, tuple[int, int]]] = {}
         used: dict[str, set[UsedMetadata]] = defaultdict(set)
         sightings: dict[SightingKey, dict[str, Sighting]] = defaultdict(dict)
         written: dict[str, int] = defaultdict(int)
         for log_dir, journal in self.journals:
             written[log_dir] = max(written[log_dir], journal.started_ms, journal.finished_ms or 0)
+            if journal.lines and all(line.get("kind") in REPAIRS for line in journal.lines):
+                continue
             for source in journal.metadata:
                 cluster, known = source.get("cluster_id", ""), (source.get("topics", ""), source.get("replicas", ""))
                 if all(number.isdecimal() for number in known) and journal.started_ms >= metadata.get(cluster, (0,))[0]:

@@ -56,7 +56,7 @@ from reconciler.plan.gate_inputs import (
     led_elsewhere,
 )
 from reconciler.plan.gates import GatesShutError, refusals
-from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, LeftAlone, Plan, PlannedLogDir
+from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, LeftAlone, Plan
 from reconciler.plan.policy import PlanChoice, cheapest, is_internal_topic
 from reconciler.text import age, count
 from reconciler.verdicts import NOTHING_SHOWS, Judged, Row, Verdict, broker_of, epoch_above
@@ -120,7 +120,7 @@ def _drafted(draft: PlanDraft, picked: list[Action], choice: PlanChoice, origin:
             origin.user,
             choice.delay_ms,
             choice.policy.described(),
-            tuple(_planned(log_dir) for log_dir in view.trusted),
+            tuple(log_dir.planned for log_dir in view.trusted),
             tuple(_identity(state, cluster) for cluster, state in view.states.items()),
             tuple(picked),
             tuple(draft.left_alone()),
@@ -151,11 +151,6 @@ def _seen_often_enough(action: Action, view: PlanView, choice: PlanChoice, memor
         f"{age(choice.apart_ms)} after the last, by later metadata"
     )
     return replace(action, kind=ActionKind.NOTE_SIGHTING, why=f"{action.why}; {seen}", due_ms=None, undo=None)
-
-
-def _planned(log_dir: ScannedLogDir) -> PlannedLogDir:
-    row = log_dir.row
-    return PlannedLogDir(log_dir.path, row["cluster_id"], row["node_id"], row["directory_id"], log_dir.staging)
 
 
 def _identity(state: DesiredState, cluster: str) -> dict[str, str]:

@@ -17,14 +17,15 @@ from dataclasses import dataclass
 
 from layout import checkpoint, meta_properties, partition_metadata
 from layout.errors import LayoutError
-from layout.ours import BROKER_TEMPORARY, LEFTOVERS, MISSING, KeptCopy, LeftAlone, RepairAction, RepairKind, sum_of
+from layout.ours import BROKER_TEMPORARY, LEFTOVERS, sum_of
 from layout.scheme import Scheme, namespace_path
 from layout.topic import Namespace, namespace_of
-from logstore.rows import MetadataState
+from logstore.rows import Kind, MetadataState
 from reconciler.desired import BrokerKey, RegisteredLogDir
-from reconciler.plan.evidence import Files, RepairableLogDir, RepairView, last_epoch
+from reconciler.plan.evidence import Files, RepairView, ScannedLogDir, last_epoch
+from reconciler.plan.plan import Action, ActionKind, KeptCopy, LeftAlone
 from reconciler.text import count, moment, size
-from reconciler.verdicts import Copy, Judged, Ranking, Row, broker_of, rank_copies
+from reconciler.verdicts import Copy, Judged, Ranking, Row, Verdict, broker_of, rank_copies
 
 _HARMLESS = (
     "For what the file lacks, a broker recovers the log from its beginning, takes the first segment for the log start "
@@ -33,8 +34,8 @@ _HARMLESS = (
 
 
 def checkpoint_actions(
-    log_dir: RepairableLogDir, rows: Sequence[Row], files: Files, staging: bool
-) -> Iterator[RepairAction | LeftAlone]:
+    log_dir: ScannedLogDir, rows: Sequence[Row], files: Files, staging: bool
+) -> Iterator[Action | LeftAlone]:
     """Decide about the offset checkpoints of one log dir.
 
     Args:
@@ -49,69 +50,85 @@ def checkpoint_actions(
     for file, found in by_file.items():
         data = files.get((log_dir.path, file))
         if data is None:
-            yield LeftAlone(log_dir.path, file, found[0]["problem"] or "it cannot be read")
+            yield _left(found[0], found[0]["problem"] or "it cannot be read")
         elif found[0]["metadata_state"] is not None:
-            yield _rebuild(log_dir, file, data, found[0]["problem"] or "")
+            yield _rebuild(log_dir, found[0], data)
         elif staging:
-            yield LeftAlone(
-                log_dir.path,
-                file,
-                f"{len(found)} of its entries are stale; staging a duplicate writes it anew, so plan again after",
-            )
+            waits = "staging a duplicate writes it anew, so plan again after"
+            yield _left(found[0], f"{len(found)} of its entries are stale; {waits}")
         else:
-            yield _drop(log_dir, file, data, [(row["topic"], row["partition"]) for row in found])
+            yield _drop(log_dir, found, data)
 
 
-def _rebuild(log_dir: RepairableLogDir, file: str, data: bytes, problem: str) -> RepairAction | LeftAlone:
-    salvaged = checkpoint.salvage(data)
+def _left(row: Row, reason: str) -> LeftAlone:
+    """Leave a file of the root of a log dir alone."""
+    return LeftAlone(row["log_dir"], row["name"], _verdict_of(row).value, reason)
+
+
+def _verdict_of(row: Row) -> Verdict:
+    """Return the verdict of the case table on a file of the root of a log dir."""
+    if row["kind"] == Kind.LEFTOVER:
+        return Verdict.LEFTOVER
+    return Verdict.CHECKPOINT_ENTRY if row["metadata_state"] is None else Verdict.DAMAGED
+
+
+def _repair(
+    kind: ActionKind,
+    row: Row,
+    why: str,
+    data: bytes,
+    written: bytes | None,
+    *,
+    drops: tuple[str, ...] = (),
+    lost: tuple[str, ...] = (),
+) -> Action:
+    """Make the repair of a file of the root of a log dir, which is about no replica."""
+    return Action(
+        *(kind, row["log_dir"], row["name"], "", -1, None, None),
+        *(_verdict_of(row).value, why),
+        expects=sum_of(data),
+        writes=sum_of(written),
+        drops=drops,
+        lost=lost,
+    )
+
+
+def _rebuild(log_dir: ScannedLogDir, row: Row, data: bytes) -> Action | LeftAlone:
+    salvaged, problem = checkpoint.salvage(data), row["problem"] or ""
     if salvaged.version not in (None, 0):
         reason = f"{problem}; its first line is {salvaged.version}, so it may be of a format that is not known here"
-        return LeftAlone(log_dir.path, file, reason)
+        return _left(row, reason)
     stale = [key for key in salvaged.entries if _surely_gone(log_dir, key)]
     kept = len(salvaged.entries) - len(stale)
     evidence = (
         f"{problem}. What stays: {count(kept, 'entry', 'entries')}; what is lost: {count(len(salvaged.lost), 'line')}; "
         f"what goes, without a directory here: {count(len(stale), 'entry', 'entries')}. {_HARMLESS}"
     )
-    return RepairAction(
-        RepairKind.REBUILD_CHECKPOINT,
-        log_dir.path,
-        file,
-        evidence,
-        sum_of(data),
-        sum_of(checkpoint.rebuilt(data, frozenset(stale))),
-        drops=tuple(f"{topic} {partition}" for topic, partition in sorted(stale)),
-        lost=salvaged.lost,
-    )
+    written, drops = checkpoint.rebuilt(data, frozenset(stale)), _entries(stale)
+    return _repair(ActionKind.REBUILD_CHECKPOINT, row, evidence, data, written, drops=drops, lost=salvaged.lost)
 
 
-def _drop(
-    log_dir: RepairableLogDir, file: str, data: bytes, keys: Sequence[tuple[str, int]]
-) -> RepairAction | LeftAlone:
-    gone = sorted(key for key in keys if _surely_gone(log_dir, key))
+def _entries(keys: Iterable[tuple[str, int]]) -> tuple[str, ...]:
+    return tuple(f"{topic} {partition}" for topic, partition in sorted(keys))
+
+
+def _drop(log_dir: ScannedLogDir, rows: Sequence[Row], data: bytes) -> Action | LeftAlone:
+    gone = [key for row in rows if _surely_gone(log_dir, key := (row["topic"], row["partition"]))]
     if not gone:
-        reason = f"{len(keys)} of its entries look stale, but not everything in the log dir can be listed"
-        return LeftAlone(log_dir.path, file, reason)
+        reason = f"{len(rows)} of its entries look stale, but not everything in the log dir can be listed"
+        return _left(rows[0], reason)
     try:
-        written = checkpoint.pruned(data, file, frozenset(gone))
+        written = checkpoint.pruned(data, rows[0]["name"], frozenset(gone))
     except LayoutError as error:
-        return LeftAlone(log_dir.path, file, str(error))
+        return _left(rows[0], str(error))
     evidence = (
         f"{count(len(gone), 'entry', 'entries')} of partitions that have no directory here; a replica that is created "
         "there under the same name would begin with offsets that are another's"
     )
-    return RepairAction(
-        RepairKind.DROP_CHECKPOINT_ENTRIES,
-        log_dir.path,
-        file,
-        evidence,
-        sum_of(data),
-        sum_of(written),
-        drops=tuple(f"{topic} {partition}" for topic, partition in gone),
-    )
+    return _repair(ActionKind.DROP_CHECKPOINT_ENTRIES, rows[0], evidence, data, written, drops=_entries(gone))
 
 
-def _surely_gone(log_dir: RepairableLogDir, key: tuple[str, int]) -> bool:
+def _surely_gone(log_dir: ScannedLogDir, key: tuple[str, int]) -> bool:
     """Whether a partition surely has no directory in a log dir, nor below a directory that could not be listed."""
     if key in log_dir.held or any(topic is None for topic, _ in log_dir.held):
         return False
@@ -124,20 +141,20 @@ def _surely_gone(log_dir: RepairableLogDir, key: tuple[str, int]) -> bool:
     return not any(f"{folder}/".startswith(f"{name}/") for name in log_dir.foreign)
 
 
-def leftover_action(log_dir: RepairableLogDir, row: Row, files: Files) -> RepairAction | LeftAlone:
+def leftover_action(log_dir: ScannedLogDir, row: Row, files: Files) -> Action | LeftAlone:
     """Decide about a temporary file in the root of a log dir."""
     name = row["name"]
     target = name.removesuffix(BROKER_TEMPORARY)
     data, whole = files.get((log_dir.path, name)), files.get((log_dir.path, target))
     if name not in LEFTOVERS:
-        return LeftAlone(log_dir.path, name, f"nothing here can tell whether {target} is whole without it")
+        return _left(row, f"nothing here can tell whether {target} is whole without it")
     if data is None:
-        return LeftAlone(log_dir.path, name, "it cannot be read")
+        return _left(row, "it cannot be read")
     problem = _not_whole(target, whole)
     if problem is not None:
-        return LeftAlone(log_dir.path, name, f"{problem}, so this may be all that is left of it")
+        return _left(row, f"{problem}, so this may be all that is left of it")
     evidence = f"a write of {target} that did not finish; {target} itself is whole, and nobody reads this"
-    return RepairAction(RepairKind.REMOVE_LEFTOVER, log_dir.path, name, evidence, sum_of(data), sum_of(None))
+    return _repair(ActionKind.REMOVE_LEFTOVER, row, evidence, data, None)
 
 
 def _not_whole(target: str, data: bytes | None) -> str | None:
@@ -184,7 +201,7 @@ def duplicates(
     known: Collection[RegisteredLogDir],
     *,
     kept: Collection[str] = (),
-) -> Iterator[RepairAction | LeftAlone | UndecidedDuplicate]:
+) -> Iterator[Action | LeftAlone | UndecidedDuplicate]:
     """Decide about each replica that is live more than once on its broker.
 
     Args:
@@ -213,11 +230,11 @@ def duplicates(
             left.setdefault((places, ranking), []).append(rows)
             continue
         for worse, why in ranking.worse:
-            yield _stage(worse.of, ranking.best.of, why, files)
+            yield _stage(worse.of, ranking.best.of, group[0].row.wanted_topic_id or None, why, files)
     for (places, reason), found in left.items():
         more = f", and {count(len(found) - 1, 'more replica')}" if len(found) > 1 else ""
         sentence = f"live twice{more}, in {places}, and which copy is the better one cannot be told: {reason}"
-        yield LeftAlone(found[0][0]["log_dir"], found[0][0]["name"], sentence)
+        yield LeftAlone(found[0][0]["log_dir"], found[0][0]["name"], Verdict.DUPLICATE.value, sentence)
 
 
 def _copied_log_dirs(groups: Iterable[Sequence[Judged]], view: RepairView) -> dict[str, str]:
@@ -296,26 +313,28 @@ def _ranked(rows: Sequence[Row], wanted: Row | None, files: Files) -> Ranking[Ro
     return rank_copies(copies, (wanted["topic_id"] or "") if wanted else "")
 
 
-def _stage(worse: Row, best: Row, why: str, files: Files) -> RepairAction | LeftAlone:
+def _stage(worse: Row, best: Row, wanted_topic_id: str | None, why: str, files: Files) -> Action | LeftAlone:
     path = f"{worse['name']}/{partition_metadata.FILE_NAME}"
     if (worse["log_dir"], path) not in files:
-        return LeftAlone(worse["log_dir"], worse["name"], "it is live twice, and this copy cannot be read")
+        reason = "it is live twice, and this copy cannot be read"
+        return LeftAlone(worse["log_dir"], worse["name"], Verdict.DUPLICATE.value, reason)
     evidence = (
         f"live in two log dirs, with which a broker does not start; {why}; {best['log_dir']}/{best['name']} stays, and "
         "this copy can be restored until it is purged"
     )
     in_order = worse["metadata_state"] in (MetadataState.OK, MetadataState.CONTRADICTS)
     keeps_id = best["topic_id"] if best["metadata_state"] in (MetadataState.OK, MetadataState.CONTRADICTS) else None
-    return RepairAction(
-        RepairKind.STAGE_DUPLICATE,
+    return Action(
+        ActionKind.STAGE_DUPLICATE,
         worse["log_dir"],
         worse["name"],
-        evidence,
-        sum_of(files[worse["log_dir"], path]),
-        MISSING,
         worse["topic"],
         worse["partition"],
         worse["topic_id"] if in_order else None,
-        worse["inode"],
+        wanted_topic_id,
+        Verdict.DUPLICATE.value,
+        evidence,
+        inode=worse["inode"],
+        expects=sum_of(files[worse["log_dir"], path]),
         keeps=KeptCopy(best["log_dir"], best["name"], best["inode"], keeps_id),
     )

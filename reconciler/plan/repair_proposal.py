@@ -1,4 +1,4 @@
-"""Make a repair plan from rows, file contents and the desired state. Pure.
+"""Propose repairs from rows, file contents and the desired state, as a plan. Pure.
 
 The case table judges each row. The rules about topic IDs are here; ``repair_files`` has the rules about files in the
 root of a log dir and about duplicates. A problem without a repair is in the plan too, with the reason. Where one repair
@@ -20,23 +20,18 @@ from dataclasses import dataclass, field, replace
 
 from layout import partition_metadata
 from layout.ids import TopicId
-from layout.ours import (
-    CHECKPOINT_REPAIRS,
-    TOPIC_ID_REPAIRS,
-    LeftAlone,
-    RepairAction,
-    RepairKind,
-    RepairPlan,
-    sealed_repair_plan,
-    sum_of,
-)
+from layout.ours import sum_of
 from logstore import check_fields
 from logstore.rows import Kind, MetadataState
 from reconciler.desired import DesiredState, registered_log_dirs
 from reconciler.errors import UsageError
 from reconciler.next_steps import UncertainReplica
 from reconciler.plan.evidence import Files, RepairView, last_epoch
+from reconciler.plan.file import sealed
 from reconciler.plan.gate_inputs import led_elsewhere
+from reconciler.plan.plan import CHECKPOINT_REPAIRS, TOPIC_ID_REPAIRS, Action, ActionKind, LeftAlone, Plan
+from reconciler.plan.policy import PlanChoice
+from reconciler.plan.proposal import PlanOrigin
 from reconciler.plan.repair_files import (
     UndecidedDuplicate,
     checkpoint_actions,
@@ -59,14 +54,14 @@ from reconciler.verdicts import (
 
 @dataclass(frozen=True, slots=True)
 class RepairChoice:
-    """The operator's choices for a repair plan.
+    """The operator's choices for a plan of repairs.
 
     Attributes:
         only: kinds of actions; empty: all kinds.
         adopted: topics whose data on the disk is declared to be data of the present topic of that name.
     """
 
-    only: frozenset[RepairKind] = frozenset()
+    only: frozenset[ActionKind] = frozenset()
     adopted: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
     """Paths of copies of a replica that stay, where it is live twice, whatever their rank."""
@@ -74,19 +69,19 @@ class RepairChoice:
     def __post_init__(self) -> None:
         check_fields(self, UsageError)
 
-    def has(self, kinds: Collection[RepairKind]) -> bool:
+    def has(self, kinds: Collection[ActionKind]) -> bool:
         """Whether the choice includes any of these kinds."""
         return not self.only or bool(self.only & frozenset(kinds))
 
 
 @dataclass(slots=True)
 class _RepairDraft:
-    """A repair plan in the making."""
+    """A plan of repairs in the making."""
 
-    actions: list[RepairAction] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
     left: list[LeftAlone] = field(default_factory=list)
 
-    def add(self, found: RepairAction | LeftAlone | None, choice: RepairChoice) -> None:
+    def add(self, found: Action | LeftAlone | None, choice: RepairChoice) -> None:
         if isinstance(found, LeftAlone):
             self.left.append(found)
         elif found is not None and choice.has([found.kind]):
@@ -94,15 +89,15 @@ class _RepairDraft:
 
 
 def propose_repair(
-    view: RepairView, files: Files, states: Mapping[str, DesiredState], now_ms: int, choice: RepairChoice
-) -> RepairPlan:
-    """Make a repair plan, with its fingerprint.
+    view: RepairView, files: Files, states: Mapping[str, DesiredState], origin: PlanOrigin, choice: RepairChoice
+) -> Plan:
+    """Make a plan of repairs, with its fingerprints. No gate holds it back: each repair is certain, or left alone.
 
     Args:
         view: the evidence.
         files: contents of the files that :meth:`RepairView.files_wanted` names.
         states: by cluster, as :func:`reconciler.desired.by_cluster` returns them; the same as those of the view.
-        now_ms: in ms since 1970.
+        origin: stands in the plan.
         choice: of the operator.
     """
     draft = _RepairDraft()
@@ -110,12 +105,13 @@ def propose_repair(
     for path, log_dir in view.log_dirs.items():
         if path not in trusted:
             reason = f"nothing is repaired in a log dir that cannot be trusted: {log_dir.row['problem'] or 'no broker'}"
-            draft.left.append(LeftAlone(path, ".", reason))
+            draft.left.append(LeftAlone(path, ".", Verdict.ABSENT.value, reason))
     rows = [row for row in view.rows if row["log_dir"] in trusted]
-    live = [each for each in compare(states, rows, now_ms) if each.observed and each.observed["kind"] == Kind.LIVE]
+    judged_rows = compare(states, rows, origin.now_ms)
+    live = [each for each in judged_rows if each.observed and each.observed["kind"] == Kind.LIVE]
     if choice.has(TOPIC_ID_REPAIRS):
         draft.left += [
-            LeftAlone(row["log_dir"], row["name"], f"{row['problem']}; only live replicas are given their file again")
+            _left(row, Verdict.DAMAGED, f"{row['problem']}; only live replicas are given their file again")
             for row in rows
             if row["kind"] in (Kind.FUTURE, Kind.STRAY)
         ]
@@ -123,13 +119,17 @@ def propose_repair(
             draft.add(certain_id(judged, view, files, choice.adopted), choice)
         draft.left += stale_topics(live, choice.adopted)
         draft.left += _not_found(choice.adopted, live)
-    if choice.has([RepairKind.STAGE_DUPLICATE]):
+    if choice.has([ActionKind.STAGE_DUPLICATE]):
         for found in _duplicates((live, rows), view, files, states, choice.kept):
             if not isinstance(found, UndecidedDuplicate):
                 draft.add(found, choice)
         draft.left += _not_twice(choice.kept, live, view)
     _on_log_dirs(draft, rows, view, files, choice)
-    return sealed_repair_plan(_plan(draft, view, states, now_ms))
+    return sealed(_plan(draft, view, states, origin))
+
+
+def _left(row: Row, verdict: Verdict, reason: str) -> LeftAlone:
+    return LeftAlone(row["log_dir"], row["name"], verdict.value, reason)
 
 
 def undecided_duplicates(
@@ -151,7 +151,7 @@ def _duplicates(
     files: Files,
     states: Mapping[str, DesiredState],
     kept: Collection[str],
-) -> Iterator[RepairAction | LeftAlone | UndecidedDuplicate]:
+) -> Iterator[Action | LeftAlone | UndecidedDuplicate]:
     live, rows = judged
     broken = {row["log_dir"] for row in rows if row["kind"] == Kind.CHECKPOINT_ENTRY and is_damaged(row)}
     return duplicates(live, view, files, broken, registered_log_dirs(dict(states)), kept=kept)
@@ -161,12 +161,12 @@ def _on_log_dirs(
     draft: _RepairDraft, rows: Sequence[Row], view: RepairView, files: Files, choice: RepairChoice
 ) -> None:
     """Add actions about checkpoints and leftovers, log dir by log dir."""
-    staging = {action.log_dir for action in draft.actions if action.kind is RepairKind.STAGE_DUPLICATE}
+    staging = {action.log_dir for action in draft.actions if action.kind is ActionKind.STAGE_DUPLICATE}
     entries: dict[str, list[Row]] = {}
     for row in rows:
         if row["kind"] == Kind.CHECKPOINT_ENTRY:
             entries.setdefault(row["log_dir"], []).append(row)
-        elif row["kind"] == Kind.LEFTOVER and choice.has([RepairKind.REMOVE_LEFTOVER]):
+        elif row["kind"] == Kind.LEFTOVER and choice.has([ActionKind.REMOVE_LEFTOVER]):
             draft.add(leftover_action(view.log_dirs[row["log_dir"]], row, files), choice)
     if choice.has(CHECKPOINT_REPAIRS):
         for path, found in entries.items():
@@ -178,7 +178,7 @@ def _not_found(adopted: Collection[str], live: Sequence[Judged]) -> Iterator[Lef
     """Yield a finding for each adopted topic that no log dir has."""
     known = {each.observed["topic"] for each in live if each.observed is not None}
     for topic in sorted(set(adopted) - known):
-        yield LeftAlone("", topic, "no live replica of this topic was found, so there is nothing to adopt")
+        yield LeftAlone("", topic, "", "no live replica of this topic was found, so there is nothing to adopt")
 
 
 def _not_twice(kept: Collection[str], live: Sequence[Judged], view: RepairView) -> Iterator[LeftAlone]:
@@ -187,26 +187,31 @@ def _not_twice(kept: Collection[str], live: Sequence[Judged], view: RepairView) 
     known = {posixpath.join(row["log_dir"], row["name"]) for row in rows if view.copies_of(row) > 1}
     for path in sorted(set(kept) - known):
         log_dir, name = posixpath.split(path)
-        yield LeftAlone(log_dir, name, "it is no copy of a replica that is live twice, so --keep decides nothing")
+        reason = "it is no copy of a replica that is live twice, so --keep decides nothing"
+        yield LeftAlone(log_dir, name, "", reason)
 
 
-_ORDER = {kind: number for number, kind in enumerate(RepairKind)}
+_ORDER = {kind: number for number, kind in enumerate(ActionKind)}
 
 
-def _plan(draft: _RepairDraft, view: RepairView, states: Mapping[str, DesiredState], now_ms: int) -> RepairPlan:
+def _plan(draft: _RepairDraft, view: RepairView, states: Mapping[str, DesiredState], origin: PlanOrigin) -> Plan:
     changed = {action.log_dir for action in draft.actions}
     changed |= {action.keeps.log_dir for action in draft.actions if action.keeps is not None}
     # All log dirs of a broker belong to its plan: it must run on none of them, and what comes next names all.
     brokers = {broker_of(view.log_dirs[path].row) for path in changed}
     needed = {path for path, each in view.log_dirs.items() if each.can_be_trusted and broker_of(each.row) in brokers}
     places = {path: number for number, path in enumerate(view.log_dirs)}
-    actions = sorted(draft.actions, key=lambda each: (places[each.log_dir], _ORDER[each.kind], each.path))
-    return RepairPlan(
-        now_ms,
+    actions = sorted(draft.actions, key=lambda each: (places[each.log_dir], _ORDER[each.kind], each.name))
+    return Plan(
+        origin.now_ms,
+        origin.host,
+        origin.user,
+        PlanChoice().delay_ms,
+        {},
         tuple(log_dir.planned for path, log_dir in view.log_dirs.items() if path in needed),
         tuple(state.identity.as_text() for state in states.values()),
         tuple(actions),
-        tuple(sorted(draft.left, key=lambda each: (each.log_dir, each.path, each.reason))),
+        tuple(sorted(draft.left, key=lambda each: (each.log_dir, each.name, each.reason))),
     )
 
 
@@ -220,9 +225,7 @@ _BECOMES_STRAY = (
 )
 
 
-def certain_id(
-    judged: Judged, view: RepairView, files: Files, adopted: Collection[str]
-) -> RepairAction | LeftAlone | None:
+def certain_id(judged: Judged, view: RepairView, files: Files, adopted: Collection[str]) -> Action | LeftAlone | None:
     """Decide about the topic ID of one live replica; None: it is in order.
 
     Args:
@@ -246,8 +249,8 @@ def certain_id(
         against = [row["problem"] or f"{path} cannot be read"]
     if against:
         said = f"{row['problem']}; " if row["problem"] else ""
-        return LeftAlone(row["log_dir"], row["name"], f"{said}no topic ID is certain: {'; '.join(against)}")
-    return _action(RepairKind.WRITE_PARTITION_METADATA, judged, view, files, _why_certain(judged, row, view, adopt))
+        return _left(row, judged.verdict, f"{said}no topic ID is certain: {'; '.join(against)}")
+    return _action(ActionKind.WRITE_PARTITION_METADATA, judged, view, files, _why_certain(judged, row, view, adopt))
 
 
 def _misses_an_id(judged: Judged, row: Row, view: RepairView) -> bool:
@@ -303,13 +306,13 @@ def _neighbours(judged: Judged, row: Row, view: RepairView) -> Neighbours:
     return Neighbours(holders, broker in view.on_kraft, view.live[broker], view.without_file[broker])
 
 
-def _other_id(judged: Judged, row: Row, view: RepairView, files: Files) -> RepairAction | LeftAlone:
+def _other_id(judged: Judged, row: Row, view: RepairView, files: Files) -> Action | LeftAlone:
     """Decide about an adopted topic's replica whose intact file holds another topic ID than the metadata."""
     against = list(_adoption_refused(judged, row, view))
     if (row["log_dir"], f"{row['name']}/{partition_metadata.FILE_NAME}") not in files:
         against.append("its partition.metadata cannot be read")
     if against:
-        return LeftAlone(row["log_dir"], row["name"], f"it is not adopted: {'; '.join(against)}")
+        return _left(row, judged.verdict, f"it is not adopted: {'; '.join(against)}")
     wanted = judged.row.wanted_topic_id
     reached, in_metadata = last_epoch(row, files), None if judged.wanted is None else judged.wanted["leader_epoch"]
     epochs = (
@@ -322,7 +325,7 @@ def _other_id(judged: Judged, row: Row, view: RepairView, files: Files) -> Repai
         f"--adopt-topic-id declares the data on the disk to be that topic's. This is right where the metadata was lost "
         f"and the topic made anew, and wrong where the topic was deleted on purpose; {WRONG_CURE}.{epochs}"
     )
-    return _action(RepairKind.REPLACE_TOPIC_ID, judged, view, files, evidence)
+    return _action(ActionKind.REPLACE_TOPIC_ID, judged, view, files, evidence)
 
 
 def _adoption_refused(judged: Judged, row: Row, view: RepairView) -> Iterator[str]:
@@ -352,12 +355,13 @@ def stale_topics(judged: list[Judged], adopted: Collection[str]) -> Iterator[Lef
         yield LeftAlone(
             log_dir,
             first["name"],
+            Verdict.STALE_ID.value,
             f"{found[0].evidence}{more}; if the topic was deleted on purpose this is old data, which 'logstore plan' "
             f"stages; if the metadata was lost and made anew, --adopt-topic-id {topic} keeps the data; {WRONG_CURE}",
         )
 
 
-def _action(kind: RepairKind, judged: Judged, view: RepairView, files: Files, evidence: str) -> RepairAction:
+def _action(kind: ActionKind, judged: Judged, view: RepairView, files: Files, evidence: str) -> Action:
     row = judged.observed or {}
     path = f"{row['name']}/{partition_metadata.FILE_NAME}"
     wanted = TopicId.parse(judged.row.wanted_topic_id)
@@ -367,17 +371,19 @@ def _action(kind: RepairKind, judged: Judged, view: RepairView, files: Files, ev
         if ours
         else partition_metadata.encode(wanted)
     )
-    return RepairAction(
+    return Action(
         kind,
         row["log_dir"],
         path,
-        evidence,
-        sum_of(files[row["log_dir"], path]),
-        sum_of(written),
         row["topic"],
         row["partition"],
+        row["topic_id"],
         str(wanted),
-        row["inode"],
+        judged.verdict.value,
+        evidence,
+        inode=row["inode"],
+        expects=sum_of(files[row["log_dir"], path]),
+        writes=sum_of(written),
     )
 
 
@@ -414,7 +420,7 @@ def uncertain_replicas(
     for judged, row, found, shown in left:
         key, is_left = (broker_of(row), row["topic"], row["partition"]), isinstance(found, LeftAlone)
         unwanted = judged.row.judged and judged.row.complete and not judged.row.wanted
-        adopted = isinstance(certain_id(judged, view, files, [row["topic"]]), RepairAction)
+        adopted = isinstance(certain_id(judged, view, files, [row["topic"]]), Action)
         yield UncertainReplica(
             row["log_dir"],
             row["name"],
@@ -433,7 +439,7 @@ def _waits(judged: Judged, renamed_back: RepairView, files: Files, *, shown: boo
     A broker in ZooKeeper mode writes the missing ID by itself, whatever shows whose data it is.
     """
     row = judged.observed or {}
-    if isinstance(certain_id(judged, renamed_back, files, ()), RepairAction):
+    if isinstance(certain_id(judged, renamed_back, files, ()), Action):
         return shown or broker_of(row) not in renamed_back.on_kraft
-    adopted = isinstance(certain_id(judged, renamed_back, files, [row["topic"]]), RepairAction)
+    adopted = isinstance(certain_id(judged, renamed_back, files, [row["topic"]]), Action)
     return adopted and shown and epoch_above(last_epoch(row, files), judged.wanted) is None

@@ -2,8 +2,9 @@
 
 A replica is the same if its path, the inode of its directory and its topic ID are the same. Its data is the same if the
 sum of the lengths of its files and the newest time of change are the same. A broker that was stopped after the plan was
-made has trimmed its indexes, so only a change of data may be overridden. An action that was carried out before is
-recognised by the present state of the disks. Source: DESIGN §6.
+made has trimmed its indexes, so only a change of data may be overridden. A file that is to be put right is the same if
+its bytes have the sum that the plan names. An action that was carried out before is recognised by the present state of
+the disks. Source: DESIGN §6.
 """
 
 from __future__ import annotations
@@ -12,13 +13,26 @@ import posixpath
 from dataclasses import dataclass
 
 from layout.ids import TopicId
-from logstore import LogStoreError, OfflineLogDirError
-from logstore.repair import RepairStatus
+from logstore import ChangeFailedError, LogStoreError, OfflineLogDirError
+from logstore.log_dir import LogDir
+from logstore.repair import (
+    ChangedSinceError,
+    CheckedRepair,
+    CheckpointWithout,
+    FileRepair,
+    RepairStatus,
+    TopicIdFile,
+    check_better_copy,
+    check_repair,
+    check_worse_copy,
+    is_gone,
+    replicas_with_directory,
+)
 from logstore.rows import VARYING, MetadataState
 from logstore.scan import Folder, ScanOptions, scan_directories
 from logstore.staging import Staged
 from logstore.store import LogStore, Replica
-from reconciler.plan.plan import Action, ActionKind
+from reconciler.plan.plan import CHECKPOINT_REPAIRS, FILE_REPAIRS, TOPIC_ID_REPAIRS, Action, ActionKind
 from reconciler.text import count, moment
 
 _BYTES, _MODIFIED = VARYING.index("bytes"), VARYING.index("modified_ms")
@@ -33,12 +47,14 @@ class CheckedAction:
         status: None: the disks are as the plan expects, and the action is to be carried out.
         detail: why the action is not carried out, one sentence.
         staged: the staged or stray replica that the action is about; None for actions on live replicas.
+        repair: the file that is put right, with its old and its new bytes; None for other actions.
     """
 
     action: Action
     status: RepairStatus | None = None
     detail: str = ""
     staged: Staged | None = None
+    repair: CheckedRepair | None = None
 
 
 class Revalidation:
@@ -52,6 +68,7 @@ class Revalidation:
         self._store, self._changed_data = store, changed_data
         self._listed: dict[tuple[str, str, int | None], Staged] | None = None
         self._by_inode: dict[tuple[str, int | None], Staged] = {}
+        self._held: dict[str, frozenset[tuple[str, int]] | None] = {}
 
     def check(self, action: Action) -> CheckedAction:
         """Check one action."""
@@ -63,11 +80,50 @@ class Revalidation:
                 return self._live(action)
             if action.kind is ActionKind.WRITE_TOPIC_ID:
                 return self._without_id(action)
+            if action.kind in FILE_REPAIRS:
+                return self._file(action)
+            if action.kind is ActionKind.STAGE_DUPLICATE:
+                return self._duplicate(action)
             return self._create(action) if action.kind is ActionKind.CREATE else self._staged_or_stray(action)
-        except OfflineLogDirError as error:
-            return CheckedAction(action, RepairStatus.FAILED, str(error))
         except LogStoreError as error:
-            return CheckedAction(action, RepairStatus.SKIPPED, str(error))
+            return CheckedAction(action, status_of(error), str(error))
+        except OSError as error:
+            failed = self._log_dir(action.log_dir).failed(f"{action.name} cannot be looked at", error)
+            return CheckedAction(action, RepairStatus.FAILED, str(failed))
+
+    def _log_dir(self, path: str) -> LogDir:
+        """Return an open log dir of the store. Raises ChangedSinceError: it is none, or could not be opened."""
+        for log_dir in self._store.log_dirs:
+            if log_dir.path == path:
+                return log_dir
+        raise ChangedSinceError(f"{path} cannot be used")
+
+    def _file(self, action: Action) -> CheckedAction:
+        """Check a file that is to be put right; the entries that go are looked up only where some do."""
+        log_dir = self._log_dir(action.log_dir)
+        held: frozenset[tuple[str, int]] | None = frozenset()
+        if action.drops:
+            if log_dir.path not in self._held:
+                self._held[log_dir.path] = replicas_with_directory(log_dir)
+            held = self._held[log_dir.path]
+        found = check_repair(log_dir, _file_repair(action), held)
+        return CheckedAction(action, RepairStatus.ALREADY) if found is None else CheckedAction(action, repair=found)
+
+    def _duplicate(self, action: Action) -> CheckedAction:
+        """Check the worse copy of a duplicate, and the better one."""
+        log_dir, keeps = self._log_dir(action.log_dir), action.keeps
+        if is_gone(log_dir, action.name):
+            self._staged()
+            staged = self._by_inode.get((action.log_dir, action.inode))
+            if staged is not None and staged.partition == action.replica:
+                return CheckedAction(action, RepairStatus.ALREADY, way_back(staged))
+            return CheckedAction(action, RepairStatus.SKIPPED, "it is gone")
+        topic_id = None if action.topic_id is None else TopicId.parse(action.topic_id)
+        check_worse_copy(log_dir, action.name, action.replica, topic_id, action.expects or "")
+        if keeps is None or keeps.log_dir in self._store.offline:
+            raise ChangedSinceError("the log dir of the copy that stays cannot be used")
+        check_better_copy(self._log_dir(keeps.log_dir), keeps.name, action.replica, keeps.inode, keeps.topic_id)
+        return CheckedAction(action)
 
     def _live(self, action: Action) -> CheckedAction:
         """Check a live replica that is to be staged; for a note about a stray it is enough that the stray exists."""
@@ -132,6 +188,26 @@ class Revalidation:
             self._listed = {(each.log_dir, each.location, each.inode): each for each in listed}
             self._by_inode = {(each.log_dir, each.inode): each for each in listed if each.record is not None}
         return self._listed
+
+
+def status_of(error: LogStoreError) -> RepairStatus:
+    """Return failed if the system refused the change, and skipped if the disks are not as the plan expects."""
+    return RepairStatus.FAILED if isinstance(error, ChangeFailedError | OfflineLogDirError) else RepairStatus.SKIPPED
+
+
+def way_back(staged: Staged) -> str:
+    """Say where the worse copy of a duplicate lies, and how it comes back."""
+    return f"staged as {staged.location}, from where 'logstore restore' brings it back"
+
+
+def _file_repair(action: Action) -> FileRepair:
+    """Return what an action does to a file, as the engine takes it."""
+    content: TopicIdFile | CheckpointWithout | None = None
+    if action.kind in TOPIC_ID_REPAIRS:
+        content = TopicIdFile(action.replica, TopicId.parse(action.wanted_topic_id or ""))
+    elif action.kind in CHECKPOINT_REPAIRS:
+        content = CheckpointWithout(action.dropped, action.kind is ActionKind.REBUILD_CHECKPOINT)
+    return FileRepair(action.name, content, action.expects or "", action.writes or "", action.inode)
 
 
 def _is_there(replica: Replica, action: Action) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,11 @@ from click.testing import CliRunner
 
 from layout import partition_metadata
 from layout.directory_name import split_live
-from layout.ours import repair_plan
 from logstore.log_dir import discover
 from logstore.repair import read_files
 from logstore.scan import scan_all
 from reconciler.cli import logstore
-from reconciler.plan import RepairChoice, RepairView, propose_repair
+from reconciler.plan import PlanOrigin, RepairChoice, RepairView, encode_plan, parse_plan, propose_repair
 
 pytestmark = pytest.mark.corpus
 
@@ -27,8 +27,9 @@ def test_of_all_the_log_dirs_one_leftover_is_all_that_is_surely_broken(corpus: P
     actions: Counter[str] = Counter()
     for folder in sorted(corpus.iterdir()):
         view = RepairView.of(list(scan_all(discover(str(folder)), sizes=False)), {}, frozenset())
-        plan = propose_repair(view, read_files(view.files_wanted(frozenset())), {}, 0, RepairChoice())
-        assert repair_plan.parse_repair_plan(repair_plan.encode_repair_plan(plan)) == plan
+        files, origin = read_files(view.files_wanted(frozenset())), PlanOrigin(0, "a-host", "a user")
+        plan = propose_repair(view, files, {}, origin, RepairChoice())
+        assert parse_plan(encode_plan(plan)) == replace(plan, left_alone=())
         actions.update(each.kind.value for each in plan.actions)
     assert actions == {"remove_leftover": 1}
 

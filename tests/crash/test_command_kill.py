@@ -132,6 +132,11 @@ def contents(folder: Path) -> Contents:
     return found
 
 
+def without_journals(found: Contents) -> Contents:
+    """The same without the journals of runs, which stay after an undo, one for each run that changed something."""
+    return {name: what for name, what in found.items() if what[1] != "a journal"}
+
+
 def staged_by(ledger: Path) -> str:
     """The records of what lies staged beside a ledger, and of what a purge has begun to remove there."""
     entries = parse_ledger(ledger.read_bytes()).entries
@@ -345,7 +350,7 @@ def test_a_repair_and_its_undo_killed_again_and_again_in_any_order_lose_nothing(
     damaged(disks)
     for log_dir in disks.log_dirs:
         (log_dir / ".lock").touch()
-    before = contents(here)
+    before = without_journals(contents(here))
     repair: list[object] = ["repair", "--apply", repair_plan(disks)]
     for _ in range(chance.randint(2, 8)):
         backups = undo(disks)
@@ -353,8 +358,8 @@ def test_a_repair_and_its_undo_killed_again_and_again_in_any_order_lose_nothing(
         # Where the command takes fewer steps than that, it comes to its end.
         disks.run(*(backups if is_undo else repair), kill_at=chance.randrange(60))
     disks.done(*repair)
-    repaired = contents(here)
+    repaired = without_journals(contents(here))
     disks.done(*undo(disks))
-    assert not differences(before, contents(here)), f"seed {seed}"
+    assert not differences(before, without_journals(contents(here))), f"seed {seed}"
     disks.done(*repair)
-    assert not differences(repaired, contents(here)), f"seed {seed}"
+    assert not differences(repaired, without_journals(contents(here))), f"seed {seed}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -16,15 +17,18 @@ from layout import meta_properties
 from layout.errors import DamagedFileError
 from layout.ids import DirectoryId
 from layout.meta_properties import MetaProperties
-from layout.ours import RepairAction, RepairPlan, repair_backup, sealed_repair_plan
+from layout.ours import is_run_journal, parse_run_journal, repair_backup
 from layout.scheme import UNCLEAN_FILE
 from logstore import ChangeFailedError, LogStoreError
+from logstore.clock import ManualClock
 from logstore.fs import Disk
-from logstore.repair import apply_repair, undo_repair
+from logstore.repair import FileRepair, undo_repair
 from logstore.store import LogStore, StoreOptions
+from reconciler.plan import Action, ActionKind, ApplyOptions, Plan, PlannedLogDir, apply_plan
+from reconciler.plan.file import sealed
 from tests.crash.histories import NUMBERS, Done, History
 from tests.crash.images import Tree, read_tree
-from tests.logstore.repair.repair_plans import METADATA, drop, planned, rebuild, remove, write_id
+from tests.logstore.repair.file_repairs import FINGERPRINT, METADATA, drop, rebuild, remove, repair, write_id
 
 ID = "UXyU9i5ARn6W00ON2taeWA"
 DISK = "disk"
@@ -43,7 +47,6 @@ NEW = {
     CLEANER: b"0\n1\nbroken 1 5\n",
     "meta.properties.tmp": None,
 }
-FINGERPRINT = "ab" * 32
 BACKUP = repair_backup.backup_file_name(FINGERPRINT)
 
 
@@ -58,47 +61,31 @@ def build(root: str) -> None:
                 file.write(data)
 
 
-def plan_for(root: str) -> RepairPlan:
-    """The plan for a tree that was just built; after a crash its inodes are others, so it does not name them."""
-    built = f"{root}/built"
-    os.mkdir(built)
-    build(built)
-    place = f"{built}/{DISK}"
-    actions: list[RepairAction] = [
+def repairs_for(folder: str) -> list[FileRepair]:
+    """The repairs of a tree that was just built; after a crash its inodes are others, so they do not name them."""
+    build(folder)
+    place = f"{folder}/{DISK}"
+    made = [
         *(write_id(place, name, ID) for name in ("missing-0", "broken-1")),
         rebuild(place, RECOVERY),
         drop(place, ("gone", 0), file=CLEANER),
         remove(place, "meta.properties.tmp"),
     ]
-    log_dir = f"{root}/{DISK}"
-    here = tuple(replace(each, log_dir=log_dir, inode=None) for each in actions)
-    return replace(
-        sealed_repair_plan(RepairPlan(1, (replace(planned(place), path=log_dir),), (), here)), fingerprint=FINGERPRINT
-    )
+    return [replace(each, inode=None) for each in made]
 
 
 @pytest.fixture
-def plan_of_root(tmp_path):
-    """The plan, once: only its log dir's path differs from root to root."""
-    made = plan_for(str(tmp_path))
-
-    def plan(root: str) -> RepairPlan:
-        path = f"{root}/{DISK}"
-        return replace(
-            made,
-            log_dirs=(replace(made.log_dirs[0], path=path),),
-            actions=tuple(replace(each, log_dir=path) for each in made.actions),
-        )
-
-    return plan
+def wanted(tmp_path) -> list[FileRepair]:
+    """The repairs, once: they are the same in every root."""
+    os.mkdir(tmp_path / "built")
+    return repairs_for(str(tmp_path / "built"))
 
 
-def repairs(plan):
+def repairs(wanted):
     def act(root: str, disk: Disk, done: Done | None = None) -> None:
-        outcome = apply_repair(plan(root), 1000, disk=disk)
+        outcome = repair(f"{root}/{DISK}", *wanted, now_ms=1000, disk=disk)
         if not outcome.is_complete:
-            details = "; ".join(each.detail for each in outcome.results if each.status not in ("done", "already"))
-            raise ChangeFailedError(f"not all of it was done: {details}")
+            raise ChangeFailedError(f"not all of it was done: {'; '.join(outcome.details)}")
         if done is not None:
             done("repaired")
 
@@ -165,29 +152,85 @@ def unmarked(tree: Tree) -> Tree:
 ERRORS = dict.fromkeys(NUMBERS, LogStoreError)
 
 
-def test_after_a_crash_each_file_is_whole_and_every_new_one_has_its_way_back(crash, plan_of_root) -> None:
-    tried = crash(History("repair, then open", build, repairs(plan_of_root), old_or_new, reopens, disks=(DISK,)))
+def test_after_a_crash_each_file_is_whole_and_every_new_one_has_its_way_back(crash, wanted) -> None:
+    tried = crash(History("repair, then open", build, repairs(wanted), old_or_new, reopens, disks=(DISK,)))
     assert tried.cases > 50
 
 
-def test_after_a_crash_the_same_plan_comes_to_the_same_end(crash, plan_of_root) -> None:
-    act = repairs(plan_of_root)
+def test_after_a_crash_the_same_plan_comes_to_the_same_end(crash, wanted) -> None:
+    act = repairs(wanted)
     tried = crash(History("repair, then repair", build, act, all_new, act, disks=(DISK,)))
     assert tried.cases > 50
 
 
-def test_whichever_step_fails_the_same_plan_comes_to_the_same_end(fail, plan_of_root) -> None:
-    act = repairs(plan_of_root)
+def test_whichever_step_fails_the_same_plan_comes_to_the_same_end(fail, wanted) -> None:
+    act = repairs(wanted)
     tried = fail(History("repair", build, act, all_new, act, disks=(DISK,), errors=ERRORS))
     assert tried.steps > 20
 
 
-def test_an_undo_that_a_crash_cuts_short_comes_to_its_end(crash, fail, plan_of_root) -> None:
+def test_an_undo_that_a_crash_cuts_short_comes_to_its_end(crash, fail, wanted) -> None:
     def repaired(root: str) -> None:
         build(root)
-        repairs(plan_of_root)(root, Disk())
+        repairs(wanted)(root, Disk())
 
     history = History("undo", repaired, undoes, all_old, undoes, disks=(DISK,), errors=ERRORS)
     assert crash(history).cases > 20
     history = replace(history, counted=unmarked)
     assert fail(history, numbers=(errno.ENOSPC, errno.EIO)).steps > 20
+
+
+def applies(wanted):
+    """Carry out a plan of the first two repairs: with its journal, its locks, and all that is looked at again."""
+
+    def act(root: str, disk: Disk, done: Done | None = None) -> None:
+        path = f"{root}/{DISK}"
+        actions = tuple(
+            Action(
+                *(
+                    ActionKind.WRITE_PARTITION_METADATA,
+                    path,
+                    each.path,
+                    topic,
+                    partition,
+                    None,
+                    ID,
+                    "DAMAGED",
+                    "a test",
+                ),
+                expects=each.expects,
+                writes=each.writes,
+            )
+            for each, (topic, partition) in zip(wanted, (("missing", 0), ("broken", 1)), strict=False)
+        )
+        log_dirs = (PlannedLogDir(path, "C", 1, None, None),)
+        plan = replace(sealed(Plan(1, "a-host", "a user", 1000, {}, log_dirs, (), actions)), fingerprint=FINGERPRINT)
+        outcome = apply_plan(plan, ApplyOptions("a-host", "a user", ManualClock(1000), disk))
+        if not outcome.is_complete:
+            raise ChangeFailedError(f"not all of it was done: {outcome.results}")
+        if done is not None:
+            done("repaired")
+
+    return act
+
+
+def both_new(root: str, done: tuple[str, ...]) -> None:
+    """The two files are put right and backed up, and no journal says of a run that it goes on."""
+    files = [f"{name}/{METADATA}" for name in ("missing-0", "broken-1")]
+    assert {name: held(root)[name] for name in files} == {name: NEW[name] for name in files}
+    assert kept(root) == {name: OLD[name] for name in files}
+    journals = [name for name in os.listdir(f"{root}/{DISK}") if is_run_journal(name)]
+    read = [parse_run_journal(Path(f"{root}/{DISK}/{name}").read_bytes()) for name in journals]
+    assert all(each.finished_ms is not None for each in read)
+
+
+def without_journals(tree: Tree) -> Tree:
+    """A full disk has no room for a journal either, which keeps no file from being put right."""
+    return {path: what for path, what in unmarked(tree).items() if not is_run_journal(path.rpartition("/")[2])}
+
+
+def test_after_a_crash_the_same_plan_ends_with_its_journals_whole(crash, fail, wanted) -> None:
+    act = applies(wanted)
+    history = History("apply repairs", build, act, both_new, act, disks=(DISK,), errors=ERRORS)
+    assert crash(history).cases > 50
+    assert fail(replace(history, counted=without_journals), numbers=(errno.ENOSPC, errno.EIO)).steps > 20

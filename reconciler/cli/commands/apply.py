@@ -1,6 +1,6 @@
 """``logstore apply``: carries out a plan that was reviewed, and says what was done and what comes next.
 
-A plan of ``logstore repair`` is carried out as ``logstore repair --apply`` does it.
+``logstore repair --apply`` is the same (:func:`carry_out_plan`), without the options that no repair has a use for.
 """
 
 from __future__ import annotations
@@ -8,8 +8,10 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,7 +30,7 @@ from reconciler.cli.frame import (
     say_step,
     user_name,
 )
-from reconciler.errors import UsageError
+from reconciler.errors import RefusedError, UsageError
 from reconciler.text import count, moment, size
 
 if TYPE_CHECKING:
@@ -48,7 +50,8 @@ Examples:
 
 \b
 There is no dry run: the plan is one. Applying it again is safe, and does what a crash or an interrupt left undone. Each
-log dir keeps a journal of every run that changed it, .logstore_run.*.ndjson, which a broker passes over.
+log dir keeps a journal of every run that changed it, .logstore_run.*.ndjson, and a backup of every file that a repair
+changed, .logstore_repair.*.json, for 'logstore repair --undo'. A broker passes over both.
 """
 
 
@@ -87,53 +90,84 @@ def command(
     Exit code 0: all is as the plan wants it. 3: refused, for example because the broker runs, and nothing was changed.
     4: some of it was skipped or failed; the output says why.
     """
-    from layout.ours import is_repair_plan
-    from reconciler.cli.commands.repair import carry_out_repair
-    from reconciler.cli.pages import write_outcome
-    from reconciler.next_steps import Call, steps_after_apply
-    from reconciler.plan import ApplyOptions, apply_plan, parse_plan
-
     oldest_ms = None if max_age is None else parse_duration_option("--max-age", max_age)
-    data = _read(plan_file)
-    if is_repair_plan(data):
-        given = {"--changed-data": changed_data, "--any-host": any_host, "--max-age": max_age, "--any-clock": any_clock}
-        _check_unused(plan_file, given | {"--format ndjson": form == Format.NDJSON})
-        return carry_out_repair(plan_file, Format(form), output, Call((), (), fallback_folder, **broker))
-    plan = parse_plan(data, plan_file)
-    check_output(Format(form), output, [each.path for each in plan.log_dirs], [plan_file])
-    how = ApplyOptions(
-        os.uname().nodename,
-        user_name(),
-        fallback_records=fallback_records(fallback_folder).folder,
+    from reconciler.next_steps import Call
+
+    return carry_out_plan(
+        plan_file,
+        Format(form),
+        output,
+        Call((), (), fallback_folder, **broker),
         oldest_ms=oldest_ms,
         any_clock=any_clock,
         any_host=any_host,
         changed_data=changed_data,
     )
-    call = Call((), (), fallback_folder, **broker)
-    try:
-        outcome = apply_plan(plan, how)
-    except KeyboardInterrupt as error:
-        raise InterruptedRunError(
-            "interrupted; what was done is done and in the journals. The same command does the rest: "
-            f"{call.apply(plan_file).text}"
-        ) from error
+
+
+def carry_out_plan(
+    plan_file: str, form: Format, output: str | None, call: Call, *, made_by: str = "plan", **how: Any
+) -> Exit:
+    """Carry out a plan, and say what was done, how it is taken back and what comes next.
+
+    Args:
+        plan_file: path of the plan.
+        form: of the report.
+        output: file of the report; None: standard output.
+        call: how the command was called; the plan says for which log dirs and with which metadata it was made.
+        made_by: the verb that makes such plans, for messages.
+        how: fields of :class:`reconciler.plan.ApplyOptions` that a plan of repairs alone has no use for.
+
+    Raises:
+        UsageError: there is no such file, or an option has no use for it.
+        RefusedError: the file is no such plan, or nothing may be changed now.
+    """
+    from reconciler.cli.pages import write_outcome
+    from reconciler.plan import ApplyOptions, apply_plan, parse_plan
+
+    plan = parse_plan(_read(plan_file, made_by), plan_file)
+    if plan.repairs_only:
+        _check_unused(plan_file, how)
+    check_output(form, output, [each.path for each in plan.log_dirs], [plan_file])
+    folder = fallback_records(call.fallback).folder
+    options = ApplyOptions(os.uname().nodename, user_name(), fallback_records=folder, **how)
+    with _refusals(plan, plan_file, call):
+        outcome = apply_plan(plan, options)
     with may_be_unread():
-        write_outcome(outcome, Format(form), output)
+        write_outcome(outcome, form, output)
     _say_done(plan, outcome, call)
-    for step in steps_after_apply(_applied(plan, plan_file, outcome, call)):
+    for step in _next_steps(plan, plan_file, outcome, call):
         say_step(step)
     return Exit.CLEAN if outcome.is_complete else Exit.PARTLY_FAILED
 
 
-def _check_unused(plan_file: str, given: Mapping[str, object]) -> None:
+@contextmanager
+def _refusals(plan: Plan, plan_file: str, call: Call) -> Iterator[None]:
+    """Turn an error that keeps the engine from beginning into a refusal, and say what an interruption leaves."""
+    from logstore import ChangeRefusedError, NotALogDirError
+
+    try:
+        yield
+    except (ChangeRefusedError, NotALogDirError) as error:
+        raise RefusedError(str(error)) from error
+    except KeyboardInterrupt as error:
+        again = call.apply_repair(plan_file) if plan.repairs_only else call.apply(plan_file)
+        backed_up = ", with a backup in the log dir" if plan.repairs_only else ""
+        raise InterruptedRunError(
+            f"interrupted; what was done is done and in the journals{backed_up}. The same command does the rest: "
+            f"{again.text}"
+        ) from error
+
+
+def _check_unused(plan_file: str, how: Mapping[str, object]) -> None:
     """Refuse options that only a plan of 'logstore plan' has a use for. Raises UsageError."""
-    unused = [name for name, value in given.items() if value]
+    unused = [name for name, value in how.items() if value is not None and value is not False]
     if unused:
-        raise UsageError(f"{plan_file} is a plan of 'logstore repair', which has no use for {unused[0]}: leave it out")
+        option = "--max-age" if unused[0] == "oldest_ms" else f"--{unused[0].replace('_', '-')}"
+        raise UsageError(f"{plan_file} is a plan of 'logstore repair', which has no use for {option}: leave it out")
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, made_by: str) -> bytes:
     """Read the file of a plan. Raises UsageError: there is no such file, or it is no file that can be read."""
     from logstore import UnreadableFileError
     from logstore.fs import read_small_file
@@ -143,13 +177,14 @@ def _read(path: str) -> bytes:
     except UnreadableFileError as error:
         raise UsageError(f"{path} {error}") from error
     if data is None:
-        raise UsageError(f"{path}: there is no such file; 'logstore plan' with -o {path} makes it")
+        raise UsageError(f"{path}: there is no such file; 'logstore {made_by}' with -o {path} makes it")
     return data
 
 
 def _say_done(plan: Plan, outcome: ApplyOutcome, call: Call) -> None:
-    """Say what was done, and how one action is undone."""
+    """Say what was done, and how it is undone: the repairs of files all at once, and of the rest one action."""
     from logstore.repair import RepairStatus
+    from reconciler.next_steps import Step
     from reconciler.plan import STAGING_ACTIONS
 
     for note in outcome.notes:
@@ -159,6 +194,8 @@ def _say_done(plan: Plan, outcome: ApplyOutcome, call: Call) -> None:
     by_status = {status: [each for each in outcome.results if each.status is status] for status in RepairStatus}
     counts = [f"{count(len(found))} {status}" for status, found in by_status.items() if found]
     say(f"{count(len(outcome.results), 'action')}: {', '.join(counts) or 'nothing to do'}")
+    if outcome.backups:
+        say_step(Step("to put the files back as they were", call.undo_repair(outcome.backups)), "undo")
     staged = [each.action for each in by_status[RepairStatus.DONE] if each.action.kind in STAGING_ACTIONS]
     if staged:
         say(f"{size(sum(action.frees for action in staged))} are staged, which frees no space yet")
@@ -182,6 +219,16 @@ def _undo(staged: Sequence[Action], plan: Plan, call: Call) -> Step:
     return Step(f"to bring {first.replica} back{others}", command)
 
 
+def _next_steps(plan: Plan, plan_file: str, outcome: ApplyOutcome, call: Call) -> tuple[Step, ...]:
+    from reconciler.next_steps import steps_after_apply, steps_after_repair
+
+    sources = tuple(str(source["location"]) for source in plan.metadata if source.get("location"))
+    call = replace(call, log_dirs=tuple(log_dir.path for log_dir in plan.log_dirs), metadata=sources)
+    if plan.repairs_only or not plan.log_dirs:
+        return steps_after_repair(call, complete=outcome.is_complete)
+    return steps_after_apply(_applied(plan, plan_file, outcome, call))
+
+
 def _applied(plan: Plan, plan_file: str, outcome: ApplyOutcome, call: Call) -> AppliedPlan:
     from logstore.repair import RepairStatus
     from reconciler.next_steps import AppliedPlan
@@ -193,8 +240,6 @@ def _applied(plan: Plan, plan_file: str, outcome: ApplyOutcome, call: Call) -> A
         if each.action.kind in STAGING_ACTIONS and each.status in (RepairStatus.DONE, RepairStatus.ALREADY)
     ]
     failed = [each for each in outcome.results if each.status is RepairStatus.FAILED]
-    sources = tuple(str(source["location"]) for source in plan.metadata if source.get("location"))
-    call = replace(call, log_dirs=tuple(log_dir.path for log_dir in plan.log_dirs), metadata=sources)
     full = [each.action.kind in STAGING_ACTIONS for each in failed if os.strerror(errno.ENOSPC) in each.detail]
     due = moment(time.time_ns() // 1_000_000 + plan.delay_ms) if staged else None
     brokers = tuple(

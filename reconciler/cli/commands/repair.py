@@ -1,21 +1,19 @@
 """``logstore repair``: makes a plan that somebody reviews, applies a plan, or takes one back.
 
-Making a plan takes no lock and changes nothing. :mod:`reconciler.plan` decides what may be repaired, and
-:mod:`logstore.repair` repairs it; this module has the three ways of calling it, and the words.
+Making a plan takes no lock and changes nothing. :mod:`reconciler.plan` decides what may be repaired, ``apply`` carries
+out the plan, and :mod:`logstore.repair` takes it back; this module has the three ways of calling it, and the words.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from layout.ours import RepairKind
+from reconciler.cli.commands.apply import carry_out_plan
 from reconciler.cli.frame import (
     Exit,
     Format,
@@ -30,19 +28,17 @@ from reconciler.cli.frame import (
     passed_on_options,
     say,
     say_step,
+    user_name,
 )
 from reconciler.errors import RefusedError, UsageError
+from reconciler.plan import REPAIRS, ActionKind
 from reconciler.text import count
 
 if TYPE_CHECKING:
-    from layout.ours import RepairPlan
     from logstore.repair import UndoOutcome
     from reconciler.cli.frame import Inputs
     from reconciler.next_steps import Call
-    from reconciler.plan import RepairChoice
-
-PLAN_LIMIT = 1 << 30
-"""The largest plan that is read, in bytes; an action takes about a thousand."""
+    from reconciler.plan import Plan, RepairChoice
 
 _EPILOG = """\b
 Examples:
@@ -71,7 +67,7 @@ sets every replica without the file aside as stray, data and all.
 @metadata_option
 @output_options(Format.TABLE, Format.JSON)
 @click.option(
-    "--only", metavar="KIND", multiple=True, type=click.Choice([kind.value for kind in RepairKind]),
+    "--only", metavar="KIND", multiple=True, type=click.Choice([kind.value for kind in ActionKind if kind in REPAIRS]),
     help="Plan actions of this kind alone; may be given several times.",
 )  # fmt: skip
 @click.option(
@@ -126,19 +122,19 @@ def command(
         from reconciler.plan import RepairChoice
 
         choice = RepairChoice(
-            frozenset(map(RepairKind, only)), frozenset(adopted), frozenset(map(os.path.abspath, kept))
+            frozenset(map(ActionKind, only)), frozenset(adopted), frozenset(map(os.path.abspath, kept))
         )
         return _make(call, choice, Format(form), output, now_ms=now_ms)
     if plan_file is not None:
-        return carry_out_repair(plan_file, Format(form), output, call)
+        return carry_out_plan(plan_file, Format(form), output, call, made_by="repair")
     return _undo(backups, Format(form), output)
 
 
 def _make(call: Call, choice: RepairChoice, form: Format, output: str | None, *, now_ms: int) -> Exit:
-    from layout.ours import encode_repair_plan
     from reconciler.cli.frame import sort_inputs
-    from reconciler.cli.pages import show_repair_plan
+    from reconciler.cli.pages import show_plan
     from reconciler.next_steps import Step, step_of_undecided, step_of_unshown
+    from reconciler.plan import encode_plan
     from reconciler.verdicts import NOTHING_SHOWS
 
     inputs = sort_inputs(call.log_dirs)
@@ -148,9 +144,9 @@ def _make(call: Call, choice: RepairChoice, form: Format, output: str | None, *,
     plan, undecided = _planned(inputs, call.metadata, choice, now_ms)
     if form is Format.JSON or output is not None:
         with destination(output) as out:
-            out.write(encode_repair_plan(plan))
+            out.write(encode_plan(plan))
     if form is Format.TABLE and output != "-":
-        show_repair_plan(plan)
+        show_plan(plan, nothing="There is nothing that can be repaired.")
     if plan.actions:
         say(f"{count(len(plan.actions), 'action')} planned, and nothing was changed")
         if is_standard(output):
@@ -159,7 +155,7 @@ def _make(call: Call, choice: RepairChoice, form: Format, output: str | None, *,
         else:
             step = Step("look through the plan, stop the broker, and apply it", call.apply_repair(str(output)))
         say_step(step)
-    unshown = sum(NOTHING_SHOWS in action.evidence for action in plan.actions)
+    unshown = sum(NOTHING_SHOWS in action.why for action in plan.actions)
     if unshown:
         say_step(step_of_unshown(unshown, call), "first")
     if undecided:
@@ -171,14 +167,14 @@ def _make(call: Call, choice: RepairChoice, form: Format, output: str | None, *,
 
 def _planned(
     inputs: Inputs, specs: Sequence[str], choice: RepairChoice, now_ms: int
-) -> tuple[RepairPlan, list[tuple[str, ...]]]:
+) -> tuple[Plan, list[tuple[str, ...]]]:
     """Make a plan; with it, the copies of each replica that is live twice, where only a person can decide."""
     from logstore.log_dir import read_identity
     from logstore.repair import read_files
     from logstore.scan import scan_all
     from reconciler.cli.frame import choose_metadata, with_progress
     from reconciler.desired import by_cluster
-    from reconciler.plan import RepairView, propose_repair, undecided_duplicates
+    from reconciler.plan import PlanOrigin, RepairView, propose_repair, undecided_duplicates
 
     identities = (read_identity(log_dir).identity for log_dir in inputs.log_dirs)
     clusters = {each.cluster_id for each in identities if each is not None and each.cluster_id}
@@ -187,63 +183,32 @@ def _planned(
     seen = list(with_progress(observations, len(inputs.log_dirs), "scanning log dirs"))
     view = RepairView.of(seen, states, choice.adopted)
     files = read_files(view.files_wanted(choice.adopted))
-    plan = propose_repair(view, files, states, now_ms, choice)
-    if not choice.has([RepairKind.STAGE_DUPLICATE]):
+    origin = PlanOrigin(now_ms, os.uname().nodename, user_name())
+    plan = propose_repair(view, files, states, origin, choice)
+    if not choice.has([ActionKind.STAGE_DUPLICATE]):
         return plan, []
     return plan, [each.paths for each in undecided_duplicates(view, files, states, now_ms, choice.kept)]
 
 
-def carry_out_repair(plan_file: str, form: Format, output: str | None, call: Call) -> Exit:
-    """Carry out a plan of repairs, and say how it is taken back and what comes next.
-
-    Args:
-        plan_file: the plan.
-        form: format of the outcome.
-        output: file for the outcome.
-        call: how the command was called; the plan says for which log dirs and with which metadata it was made.
-
-    Raises:
-        UsageError: there is no such file.
-        RefusedError: the file is no such plan, or nothing may be changed now.
-    """
-    from logstore import STALE_DELAY, Settings
-    from logstore.repair import apply_repair
-    from reconciler.cli.pages import write_repair_outcome
-    from reconciler.next_steps import Step, steps_after_repair
-    from reconciler.plan import PlanChoice
-
-    plan, now_ms = _read_plan(plan_file), time.time_ns() // 1_000_000
-    check_output(form, output, [each.path for each in plan.log_dirs], [plan_file])
-    with _refusals("what was repaired so far is done, and its backup is in the log dir; the same command goes on"):
-        # What is staged waits as long as what a plan stages.
-        outcome = apply_repair(plan, now_ms, settings=Settings({"": {STALE_DELAY: PlanChoice().delay_ms}}))
-    with may_be_unread():
-        write_repair_outcome(outcome, form, output)
-    sources = tuple(str(source["location"]) for source in plan.metadata if source.get("location"))
-    call = replace(call, log_dirs=tuple(each.path for each in plan.log_dirs), metadata=sources)
-    if outcome.backups:
-        say_step(Step("to put the files back as they were", call.undo_repair(outcome.backups)), "undo")
-    for step in steps_after_repair(call, complete=outcome.is_complete):
-        say_step(step)
-    return Exit.CLEAN if outcome.is_complete else Exit.PARTLY_FAILED
-
-
 def _undo(backups: Sequence[str], form: Format, output: str | None) -> Exit:
-    from logstore import ChangeRefusedError
+    from logstore import ChangeRefusedError, NotALogDirError
     from logstore.repair import undo_repair
     from reconciler.cli.pages import write_undone
 
     check_output(form, output, [os.path.dirname(os.path.abspath(each)) for each in backups], backups)
     outcomes: dict[str, UndoOutcome] = {}
-    with _refusals("what was put back so far is as it was; --undo again does the rest"):
-        for number, backup in enumerate(backups, 1):
-            try:
-                outcomes[backup] = undo_repair(backup)
-            except ChangeRefusedError:
-                # An undo of several that was cut short has removed the first of them, and the same command does the
-                # rest; a single one that is not there, or none of several, is refused.
-                if os.path.lexists(backup) or (number == len(backups) and not outcomes):
-                    raise
+    for number, backup in enumerate(backups, 1):
+        try:
+            outcomes[backup] = undo_repair(backup)
+        except (ChangeRefusedError, NotALogDirError) as error:
+            # An undo of several that was cut short has removed the first of them, and the same command does the rest;
+            # a single one that is not there, or none of several, is refused.
+            was_undone = isinstance(error, ChangeRefusedError) and not os.path.lexists(backup)
+            if not was_undone or (number == len(backups) and not outcomes):
+                raise RefusedError(str(error)) from error
+        except KeyboardInterrupt as error:
+            left = "what was put back so far is as it was; --undo again does the rest"
+            raise InterruptedRunError(f"interrupted; {left}") from error
     with may_be_unread():
         write_undone(list(outcomes.values()), form, output)
     for backup in backups:
@@ -253,39 +218,3 @@ def _undo(backups: Sequence[str], form: Format, output: str | None) -> Exit:
             say(f"{backup} stays, because not all that it holds was put back")
     is_complete = len(outcomes) == len(backups) and all(each.backup_removed for each in outcomes.values())
     return Exit.CLEAN if is_complete else Exit.PARTLY_FAILED
-
-
-def _read_plan(path: str) -> RepairPlan:
-    """Read a plan.
-
-    Raises:
-        UsageError: there is no such file.
-        RefusedError: the file is no plan, or was changed since it was made.
-    """
-    from layout.errors import LayoutError
-    from layout.ours import parse_repair_plan
-    from logstore import UnreadableFileError
-    from logstore.fs import read_small_file
-
-    try:
-        data = read_small_file(os.path.realpath(path), PLAN_LIMIT)
-        if data is None:
-            raise UsageError(f"{path}: there is no such file; 'logstore repair' with -o {path} makes it")
-        return parse_repair_plan(data)
-    except UnreadableFileError as error:
-        raise UsageError(f"{path} {error}") from error
-    except LayoutError as error:
-        raise RefusedError(f"{path}: {error}; make a new plan") from error
-
-
-@contextmanager
-def _refusals(interrupted: str) -> Iterator[None]:
-    """Turn an error that keeps the engine from beginning into a refusal, and say what an interruption leaves."""
-    from logstore import ChangeRefusedError, NotALogDirError
-
-    try:
-        yield
-    except (ChangeRefusedError, NotALogDirError) as error:
-        raise RefusedError(str(error)) from error
-    except KeyboardInterrupt as error:
-        raise InterruptedRunError(f"interrupted; {interrupted}") from error

@@ -360,9 +360,9 @@ def _unless_twin(step: PlannedRestore, search: TwinSearch) -> PlannedRestore:
 
 def _unless_worse(step: PlannedRestore) -> PlannedRestore:
     """Keep a replica that was staged as the worse of two copies: nothing shows that the better one is gone."""
-    from logstore.repair import DUPLICATE
+    from reconciler.verdicts import Verdict
 
-    if step.to is None or step.staged.record is None or step.staged.record.verdict != DUPLICATE:
+    if step.to is None or step.staged.record is None or step.staged.record.verdict != Verdict.DUPLICATE:
         return step
     problem = (
         "it was staged as the worse of two copies, and the better one is in no log dir that was given: give every log "

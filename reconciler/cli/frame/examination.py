@@ -213,7 +213,14 @@ class _RepairEvidence:
 
 def _repair_evidence(found: Mapping[Verdict, FoundVerdict], evidence: _Evidence) -> _RepairEvidence:
     from logstore.repair import read_files
-    from reconciler.plan import RepairChoice, RepairView, propose_repair, uncertain_replicas, undecided_duplicates
+    from reconciler.plan import (
+        PlanOrigin,
+        RepairChoice,
+        RepairView,
+        propose_repair,
+        uncertain_replicas,
+        undecided_duplicates,
+    )
 
     if not found.keys() & frozenset(REPAIRED):
         return _RepairEvidence()
@@ -221,9 +228,8 @@ def _repair_evidence(found: Mapping[Verdict, FoundVerdict], evidence: _Evidence)
     files = read_files(view.files_wanted(()))
     asked = (view, files, evidence.states, evidence.now_ms)
     undecided = tuple(each.paths for each in undecided_duplicates(*asked))
-    return _RepairEvidence(
-        len(propose_repair(*asked, RepairChoice()).actions), undecided, tuple(uncertain_replicas(*asked))
-    )
+    proposed = propose_repair(view, files, evidence.states, PlanOrigin(evidence.now_ms, "", ""), RepairChoice())
+    return _RepairEvidence(len(proposed.actions), undecided, tuple(uncertain_replicas(*asked)))
 
 
 def _by_verdict(judged: Sequence[Judged]) -> dict[Verdict, list[Judged]]:

@@ -10,13 +10,7 @@ if TYPE_CHECKING:
     from reconciler.cli.pages.doctor_page import broken, show_examination
     from reconciler.cli.pages.explanation import Explanation, judge_name, scan_rows
     from reconciler.cli.pages.file_page import explain_file
-    from reconciler.cli.pages.plan_pages import (
-        show_plan,
-        show_repair_plan,
-        write_outcome,
-        write_repair_outcome,
-        write_undone,
-    )
+    from reconciler.cli.pages.plan_pages import show_plan, write_outcome, write_undone
     from reconciler.cli.pages.reconcile_page import WORDS, RequestReport, error_name, write_report
 else:
     __getattr__ = lazy_exports(
@@ -30,7 +24,7 @@ else:
             ),
             "explanation": ("Explanation", "judge_name", "scan_rows"),
             "file_page": ("explain_file",),
-            "plan_pages": ("show_plan", "show_repair_plan", "write_outcome", "write_repair_outcome", "write_undone"),
+            "plan_pages": ("show_plan", "write_outcome", "write_undone"),
             "reconcile_page": ("RequestReport", "WORDS", "error_name", "write_report"),
         },
     )
@@ -50,9 +44,7 @@ __all__ = [
     "show_audit",
     "show_examination",
     "show_plan",
-    "show_repair_plan",
     "write_outcome",
-    "write_repair_outcome",
     "write_report",
     "write_undone",
 ]

@@ -1,38 +1,34 @@
-"""A file that is not as the plan says is left alone; a duplicate is staged only while the better copy is there."""
+"""A file that is not as a repair expects it is left alone, and so is one that no repair changes."""
 
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from layout.ours import MISSING, RepairKind, sum_of
+from layout.ours import MISSING, sum_of
 from layout.topic import TopicPartition
-from logstore import DEFAULTS, STALE_DELAY, LogStoreError
+from logstore import LogStoreError
 from logstore.log_dir import LogDir as OpenLogDir
-from logstore.repair import apply_repair
-from logstore.repair.checks import DUPLICATE, ChangedSinceError, check_home, revalidate
-from logstore.staging import list_staged, restore
-from tests.logstore.repair.repair_plans import (
-    CHECKPOINT,
-    METADATA,
-    drop,
-    plan_of,
-    rebuild,
-    remove,
-    stage_copy,
-    write_id,
+from logstore.repair import (
+    ChangedSinceError,
+    CheckpointWithout,
+    check_better_copy,
+    check_repair,
+    check_worse_copy,
+    is_gone,
 )
+from logstore.repair.checks import check_home
+from tests.logstore.repair.file_repairs import METADATA, drop, rebuild, remove, write_id
 
 NOTHING: frozenset[tuple[str, int]] = frozenset()
 
 
-def refusal(log_dir, action, held=NOTHING) -> str:
+def refusal(log_dir, action, held: frozenset[tuple[str, int]] | None = NOTHING) -> str:
     with OpenLogDir.open(str(log_dir)) as opened, pytest.raises(LogStoreError) as raised:
-        revalidate(opened, action, held)
+        check_repair(opened, action, held)
     return str(raised.value)
 
 
@@ -113,7 +109,7 @@ def test_a_sound_checkpoint_that_was_damaged_since_is_left_alone(log_dir) -> Non
     action = drop(log_dir, ("gone", 0))
     log_dir.file("recovery-point-offset-checkpoint", "half")
     assert "changed since" in refusal(log_dir, action)
-    damaged = replace(rebuild(log_dir), kind=RepairKind.DROP_CHECKPOINT_ENTRIES)
+    damaged = replace(rebuild(log_dir), content=CheckpointWithout(frozenset()))
     assert "version" in refusal(log_dir, damaged)
 
 
@@ -121,88 +117,52 @@ def test_what_lies_there_as_planned_needs_no_step(log_dir) -> None:
     log_dir.replica("orders-0")
     action = replace(write_id(log_dir, "orders-0", log_dir.topic_id), expects=MISSING)
     with OpenLogDir.open(str(log_dir)) as opened:
-        assert revalidate(opened, action, NOTHING) is None
+        assert check_repair(opened, action, NOTHING) is None
 
 
-NOW_MS = 1_700_000_000_000
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("../orders-0/partition.metadata", "/etc/partition.metadata", "orders-0/../../x/partition.metadata"),
+        *("partition.metadata", "orders-0/00000000000000000000.log", "meta.properties", "orders-0", ""),
+    ],
+)
+def test_no_repair_leads_to_a_file_that_none_changes(log_dir, path: str) -> None:
+    log_dir.replica("orders-0", None)
+    action = replace(write_id(log_dir, "orders-0", log_dir.topic_id), path=path)
+    assert "no file that a repair changes" in refusal(log_dir, action)
 
 
-@pytest.fixture
-def copies(log_dir, new_log_dir, tmp_path: Path):
-    """``orders-0`` live in two log dirs of one broker; the first is the worse copy."""
-    better = new_log_dir(tmp_path / "better").identity(directory_id=log_dir.other_id)
-    for each in (log_dir, better):
-        each.replica("orders-0")
-        each.file(CHECKPOINT, "0\n1\norders 0 5\n")
-    return log_dir, better
+def test_only_a_temporary_file_is_ever_removed(log_dir) -> None:
+    log_dir.replica("orders-0")
+    action = replace(write_id(log_dir, "orders-0", log_dir.topic_id), content=None, writes=MISSING)
+    assert "no temporary file" in refusal(log_dir, action)
 
 
-def planned(copies, **changes):
-    worse, better = copies
-    return plan_of(replace(stage_copy(worse, "orders-0", worse.topic_id, better, better.topic_id), **changes))
+def test_where_not_everything_can_be_listed_no_entry_is_stale(log_dir) -> None:
+    log_dir.file("recovery-point-offset-checkpoint", "0\n1\ngone 0 5\n")
+    assert "surely stale" in refusal(log_dir, drop(log_dir, ("gone", 0)), None)
 
 
-def test_the_worse_copy_is_staged_with_its_way_back(copies) -> None:
-    worse, better = copies
-    (result,) = apply_repair(planned(copies), NOW_MS).results
-    assert (result.status, (worse.path / "orders-0").exists()) == ("done", False)
-    assert (better.path / "orders-0" / METADATA).is_file()
-    assert "logstore restore" in result.detail
-    with OpenLogDir.open(str(worse)) as opened:
-        (staged,) = list_staged(opened)
-        assert staged.record is not None
-        assert (staged.record.verdict, staged.due_ms) == (DUPLICATE, NOW_MS + DEFAULTS[STALE_DELAY])
-        assert dict(staged.record.checkpoints) == {CHECKPOINT: 5}
-        restore(opened, staged)
-    assert (worse.path / CHECKPOINT).read_text() == "0\n1\norders 0 5\n"
-    assert sorted(path.name for path in (worse.path / "orders-0").iterdir()) == [METADATA]
-
-
-def test_a_second_run_finds_it_staged(copies) -> None:
-    plan = planned(copies)
-    apply_repair(plan, NOW_MS)
-    assert [each.status for each in apply_repair(plan, NOW_MS).results] == ["already"]
-
-
-def test_nothing_is_staged_once_the_copy_that_stays_is_gone(copies) -> None:
-    plan = planned(copies)
-    shutil.rmtree(copies[1].path / "orders-0")
-    (result,) = apply_repair(plan, NOW_MS).results
-    assert result.status == "skipped" and "is gone" in result.detail
-    assert (copies[0].path / "orders-0").is_dir()
-
-
-def test_nothing_is_staged_once_the_copy_that_stays_is_another_one(copies) -> None:
-    plan = planned(copies)
-    (copies[1].path / "orders-0" / METADATA).write_text(f"version: 0\ntopic_id: {copies[1].other_id}")
-    (result,) = apply_repair(plan, NOW_MS).results
-    assert result.status == "skipped" and "by now" in result.detail
-    shutil.move(copies[1].path / "orders-0", copies[1].path / "x-0")
-    copies[1].replica("orders-0")
-    (result,) = apply_repair(plan, NOW_MS).results
-    assert result.status == "skipped" and "another directory" in result.detail
-
-
-def test_a_copy_that_has_changed_is_not_staged(copies) -> None:
-    plan = planned(copies)
-    (copies[0].path / "orders-0" / METADATA).write_bytes(b"other")
-    assert [each.status for each in apply_repair(plan, NOW_MS).results] == ["skipped"]
-    assert (copies[0].path / "orders-0").is_dir()
-
-
-def test_a_copy_that_is_gone_and_was_never_staged_is_refused_with_the_reason(copies) -> None:
-    plan = planned(copies)
-    shutil.rmtree(copies[0].path / "orders-0")
-    (result,) = apply_repair(plan, NOW_MS).results
-    assert (result.status, result.detail) == ("skipped", "it is gone")
-
-
-def test_a_plan_that_keeps_another_partition_is_not_believed(copies) -> None:
-    worse, better = copies
-    better.replica("payments-0")
-    action = stage_copy(worse, "orders-0", worse.topic_id, better, better.topic_id)
-    inode = (better.path / "payments-0").stat().st_ino
-    assert action.keeps is not None
-    plan = plan_of(replace(action, keeps=replace(action.keeps, path="payments-0", inode=inode)))
-    (result,) = apply_repair(plan, NOW_MS).results
-    assert result.status == "skipped" and "no live directory of orders-0" in result.detail
+def test_a_copy_of_a_duplicate_is_told_from_another_directory_and_from_another_topic(log_dir) -> None:
+    path, orders = log_dir.replica("orders-0"), TopicPartition("orders", 0)
+    inode, held = path.stat().st_ino, sum_of((path / METADATA).read_bytes())
+    with OpenLogDir.open(str(log_dir)) as opened:
+        assert (is_gone(opened, "orders-0"), is_gone(opened, "orders-1"), is_gone(opened, "no/orders-1")) == (
+            *(False, True, True),
+        )
+        check_worse_copy(opened, "orders-0", orders, None, held)
+        check_better_copy(opened, "orders-0", orders, inode, log_dir.topic_id)
+        for wrong in (
+            lambda: check_worse_copy(opened, "orders-0", orders, None, MISSING),
+            lambda: check_worse_copy(opened, "orders-0", TopicPartition("orders", 1), None, held),
+            lambda: check_better_copy(opened, "orders-0", orders, inode + 1, log_dir.topic_id),
+            lambda: check_better_copy(opened, "orders-0", orders, inode, log_dir.other_id),
+            lambda: check_better_copy(opened, "orders-0", TopicPartition("orders", 1), inode, log_dir.topic_id),
+            lambda: check_better_copy(opened, "gone-0", orders, inode, log_dir.topic_id),
+        ):
+            with pytest.raises(ChangedSinceError):
+                wrong()
+        opened.go_offline("a test")
+        with pytest.raises(ChangedSinceError, match="cannot be used"):
+            check_better_copy(opened, "orders-0", orders, inode, log_dir.topic_id)

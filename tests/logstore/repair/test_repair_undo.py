@@ -12,9 +12,9 @@ from layout.scheme import INTENT_FILE, UNCLEAN_FILE
 from logstore import ChangeRefusedError, LogDirInUseError, LogStoreError, NotALogDirError
 from logstore.fs import TEMPORARY
 from logstore.log_dir import LogDir as OpenLogDir
-from logstore.repair import apply_repair, undo_repair
+from logstore.repair import undo_repair
 from tests.crash.failing_disk import FailingDisk
-from tests.logstore.repair.repair_plans import CHECKPOINT, METADATA, drop, plan_of, rebuild, remove, write_id
+from tests.logstore.repair.file_repairs import CHECKPOINT, METADATA, drop, rebuild, remove, repair, write_id
 
 
 @pytest.fixture
@@ -26,8 +26,9 @@ def repaired(log_dir):
     log_dir.file("meta.properties.tmp", "half")
     before = files_of(log_dir.path)
     actions = [write_id(log_dir, name, log_dir.topic_id) for name in ("missing-0", "broken-1")]
-    (backup,) = apply_repair(plan_of(*actions, rebuild(log_dir), remove(log_dir, "meta.properties.tmp")), 1).backups
-    return log_dir, before, Path(backup)
+    outcome = repair(log_dir, *actions, rebuild(log_dir), remove(log_dir, "meta.properties.tmp"))
+    assert outcome.backup is not None
+    return log_dir, before, Path(outcome.backup)
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -107,7 +108,8 @@ def test_the_same_plan_can_be_applied_again_after_an_undo(repaired) -> None:
     log_dir, before, backup = repaired
     undo_repair(str(backup))
     action = write_id(log_dir, "missing-0", log_dir.topic_id)
-    (again,) = apply_repair(plan_of(action), 2).backups
+    again = repair(log_dir, action, now_ms=2).backup
+    assert again is not None
     undo_repair(again)
     assert files_of(log_dir.path) == before
 
@@ -120,11 +122,11 @@ def test_what_a_broker_had_left_of_a_damaged_file_stays_as_it_is(log_dir, others
     log_dir.file(f"{CHECKPOINT}.tmp", "0\n")
     before = files_of(log_dir.path)
     actions = [write_id(log_dir, f"missing-{number}", log_dir.topic_id) for number in range(others)]
-    outcome = apply_repair(plan_of(*actions, rebuild(log_dir), remove(log_dir, f"{CHECKPOINT}.tmp")), 1)
-    assert [each.status for each in outcome.results] == [*["done"] * (others + 1), "skipped"]
+    outcome = repair(log_dir, *actions, rebuild(log_dir), remove(log_dir, f"{CHECKPOINT}.tmp"))
+    assert outcome.statuses == [*["done"] * (others + 1), "skipped"]
     assert (log_dir.path / f"{CHECKPOINT}.tmp").read_bytes() == b"0\n"
-    (backup,) = outcome.backups
-    assert undo_repair(backup).backup_removed
+    assert outcome.backup is not None
+    assert undo_repair(outcome.backup).backup_removed
     assert files_of(log_dir.path) == before
 
 
@@ -150,7 +152,7 @@ def test_a_leftover_that_was_removed_comes_back_beside_its_checkpoint(log_dir) -
     log_dir.file(CHECKPOINT, "0\n2\norders 0 7\ngone 0 9\n")
     log_dir.file(f"{CHECKPOINT}.tmp", "0\n1\n")
     before = files_of(log_dir.path)
-    outcome = apply_repair(plan_of(drop(log_dir, ("gone", 0)), remove(log_dir, f"{CHECKPOINT}.tmp")), 1)
-    assert {each.status for each in outcome.results} == {"done"}
-    assert undo_repair(outcome.backups[0]).backup_removed
+    outcome = repair(log_dir, drop(log_dir, ("gone", 0)), remove(log_dir, f"{CHECKPOINT}.tmp"))
+    assert (outcome.statuses, outcome.backup is None) == (["done", "done"], False)
+    assert undo_repair(outcome.backup or "").backup_removed
     assert files_of(log_dir.path) == before

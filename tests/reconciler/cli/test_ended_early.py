@@ -125,7 +125,7 @@ VERBS = {
     "reconcile": Verb(lambda on: ["reconcile", *on.request()], "reconciler.broker.carry_out:carry_out", changes=True),
     "topic-ids": Verb(lambda on: ["topic-ids", "zk:2181"], "reconciler.topic_ids.write:read_cluster"),
     "repair": Verb(
-        lambda on: ["repair", "--apply", on.repair_plan()], "logstore.repair.apply:apply_repair", changes=True
+        lambda on: ["repair", "--apply", on.repair_plan()], "logstore.repair.backup:repair_files", changes=True
     ),
     # A watch is ended by a signal or by its reader, and by nothing else.
     "watch": Verb(

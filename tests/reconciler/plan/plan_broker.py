@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import uuid
@@ -31,6 +32,7 @@ from reconciler.plan import (
     make_plan,
     parse_plan,
 )
+from reconciler.plan import file as plan_file
 from reconciler.plan.gate_inputs import EarlierRuns
 from reconciler.verdicts import Judged
 
@@ -168,3 +170,15 @@ def edited(plan: Plan, **fields: Any) -> bytes:
     document = json.loads(encode_plan(plan))
     document["actions"][0].update(fields)
     return json.dumps(document).encode()
+
+
+def sealed_again(document: dict[str, Any]) -> dict[str, Any]:
+    """The same with fingerprints that fit, as somebody makes them who knows how; what cannot be summed stays."""
+    found = copy.deepcopy(document)
+    head = {key: value for key, value in found.items() if key not in plan_file._NOT_IN_HEAD}
+    found["fingerprint"] = plan_file._sum(head)
+    for action in found["actions"] if isinstance(found.get("actions"), list) else ():
+        if isinstance(action, dict):
+            own = {key: value for key, value in action.items() if key != "fingerprint"}
+            action["fingerprint"] = plan_file._of_action(found["fingerprint"], own)
+    return found

@@ -1,19 +1,33 @@
-"""One broker with two log dirs on disk, and the metadata that it is compared with, for the tests of repair plans."""
+"""One broker with two log dirs on disk, and the metadata that it is compared with, for tests of plans of repairs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from layout import meta_properties, partition_metadata
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
-from layout.ours import LeftAlone, RepairKind, RepairPlan, encode_repair_plan, parse_repair_plan
+from logstore.clock import ManualClock
+from logstore.fs import Disk
 from logstore.repair import read_files
 from logstore.scan import scan_all
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity, by_cluster
-from reconciler.plan import RepairChoice, RepairView, propose_repair
+from reconciler.plan import (
+    ActionKind,
+    ApplyOptions,
+    ApplyOutcome,
+    Plan,
+    PlanOrigin,
+    RepairChoice,
+    RepairView,
+    apply_plan,
+    encode_plan,
+    parse_plan,
+    propose_repair,
+)
 
 ORDERS, OLD, OTHER = (TopicId(bytes(range(start, start + 16))) for start in (0, 100, 200))
 CLUSTER = "c1"
@@ -78,26 +92,31 @@ class RepairBroker:
         *,
         metadata: bool = True,
         adopt: Iterable[str] = (),
-        only: Iterable[RepairKind] = (),
+        only: Iterable[ActionKind] = (),
         keep: Iterable[str] = (),
-    ) -> RepairPlan:
-        """The plan, as it comes out of its file."""
+    ) -> Plan:
+        """The plan; but for what it leaves alone, its file gives it back."""
         choice = RepairChoice(frozenset(only), frozenset(adopt), frozenset(keep))
         states = [self.state()] if metadata else []
         view = self.view(states, choice.adopted)
         files = read_files(view.files_wanted(choice.adopted))
-        return parse_repair_plan(
-            encode_repair_plan(propose_repair(view, files, by_cluster(states, {CLUSTER}), NOW_MS, choice))
-        )
+        origin = PlanOrigin(NOW_MS, "a-host", "a user")
+        made = propose_repair(view, files, by_cluster(states, {CLUSTER}), origin, choice)
+        assert parse_plan(encode_plan(made)) == replace(made, left_alone=())
+        return made
 
 
-def done(plan: RepairPlan) -> list[tuple[str, str]]:
+def applied(plan: Plan, now_ms: int = NOW_MS, *, disk: Disk | None = None) -> ApplyOutcome:
+    """Carry out a plan of repairs, on whatever machine it was made, and however long ago."""
+    return apply_plan(plan, ApplyOptions("another-host", "a user", ManualClock(now_ms), disk or Disk()))
+
+
+def done(plan: Plan) -> list[tuple[str, str]]:
     """Kind and path of each action."""
-    return [(each.kind.value, each.path) for each in plan.actions]
+    return [(each.kind.value, each.name) for each in plan.actions]
 
 
-def reason(plan: RepairPlan, path: str) -> str:
+def reason(plan: Plan, name: str) -> str:
     """Why something is left alone."""
-    (found,) = [each for each in plan.left_alone if each.path == path]
-    assert isinstance(found, LeftAlone)
+    (found,) = [each for each in plan.left_alone if each.name == name]
     return found.reason

@@ -52,7 +52,7 @@ def test_an_epoch_that_is_not_above_the_metadatas_is_no_evidence(
     broker.replica("orders-0", data, epoch=on_disk)
     broker.wanted("orders", 0, nodes=(1, 2), isr=(2,), leader_epoch=in_metadata)
     (action,) = broker.plan().actions
-    assert "nothing shows that its data is of the present topic and not of an older one" in action.evidence
+    assert "nothing shows that its data is of the present topic and not of an older one" in action.why
     (found,) = uncertain(broker)
     assert (found.name, found.is_repaired, found.can_go, found.waits) == ("orders-0", True, True, False)
 
@@ -72,7 +72,7 @@ def test_what_counts_as_in_sync_is_of_the_present_topic(broker: RepairBroker) ->
     broker.wanted("orders", 0, nodes=(1, 2), leader_epoch=5)
     plan = broker.plan()
     assert done(plan) == WRITTEN
-    assert "the metadata counts it as in sync" in plan.actions[0].evidence
+    assert "the metadata counts it as in sync" in plan.actions[0].why
     assert uncertain(broker) == []
 
 
@@ -93,7 +93,7 @@ def test_a_release_that_writes_no_file_is_no_sign_of_an_older_topic(broker: Repa
     broker.wanted("orders", 0, 1, nodes=(1, 2), isr=(2,), leader_epoch=0)
     plan = broker.plan()
     assert len(plan.actions) == 2
-    assert "2 of this broker's 3 replicas lack the file as well" in plan.actions[0].evidence
+    assert "2 of this broker's 3 replicas lack the file as well" in plan.actions[0].why
     assert unshown(broker) == []
 
 
@@ -102,7 +102,7 @@ def test_the_operator_may_say_whose_data_it_is(broker: RepairBroker) -> None:
     broker.wanted("orders", 0, nodes=(1, 2), isr=(2,), leader_epoch=0)
     plan = broker.plan(adopt=["orders"])
     assert done(plan) == WRITTEN
-    assert "--adopt-topic-id vouches for the data" in plan.actions[0].evidence
+    assert "--adopt-topic-id vouches for the data" in plan.actions[0].why
 
 
 def test_what_no_repair_takes_on_can_go_only_where_it_is_not_the_only_copy(broker: RepairBroker) -> None:

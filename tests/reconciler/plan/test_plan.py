@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layout.topic import TopicPartition
-from reconciler.plan import STAGING_ACTIONS, Action, ActionKind, Plan
+from reconciler.plan import REPAIRS, STAGING_ACTIONS, Action, ActionKind, Plan
 from reconciler.plan.plan import PlannedLogDir
 
 
@@ -18,7 +18,9 @@ def test_totals_are_given_by_kind_and_only_of_kinds_that_occur() -> None:
 
 
 def test_staging_actions_are_the_kinds_of_actions_that_stage() -> None:
-    assert {kind for kind in ActionKind if kind.value.startswith("stage")} == STAGING_ACTIONS
+    staging = {kind for kind in ActionKind if kind.value.startswith("stage")}
+    assert staging == STAGING_ACTIONS | {ActionKind.STAGE_DUPLICATE}
+    assert not STAGING_ACTIONS & REPAIRS, "no gate holds back a repair"
 
 
 def test_an_action_names_its_replica_and_a_log_dir_its_broker() -> None:

@@ -1,4 +1,4 @@
-"""The evidence of a repair plan: few rows, true counts, and exactly the files that the plan depends on."""
+"""The evidence of a plan of repairs: few rows, true counts, and exactly the files that the plan depends on."""
 
 from __future__ import annotations
 

@@ -14,15 +14,15 @@ from random import Random
 import pyarrow.parquet as pq
 import pytest
 
-from layout.ours import RepairKind, sum_of
-from logstore.repair import apply_repair, read_files
+from layout.ours import sum_of
+from logstore.repair import read_files
 from logstore.scan import scan_all
 from reconciler.audit import audit
 from reconciler.audit.findings import FINDINGS_FILE
 from reconciler.desired import DesiredState, by_cluster
-from reconciler.plan import undecided_duplicates
+from reconciler.plan import ActionKind, undecided_duplicates
 from reconciler.plan.repair_files import MANY
-from tests.reconciler.plan.repair_broker import CLUSTER, NOW_MS, OLD, ORDERS, RepairBroker, done, reason
+from tests.reconciler.plan.repair_broker import CLUSTER, NOW_MS, OLD, ORDERS, RepairBroker, applied, done, reason
 
 POINT, CLEANER = "recovery-point-offset-checkpoint", "cleaner-offset-checkpoint"
 REBUILD, DROP, REMOVE = "rebuild_checkpoint", "drop_checkpoint_entries", "remove_leftover"
@@ -38,10 +38,10 @@ def with_orders(tmp_path: Path) -> RepairBroker:
 def test_a_checkpoint_that_does_not_parse_keeps_its_whole_lines(with_orders: RepairBroker) -> None:
     with_orders.file(POINT, "0\n4\norders 0 5\n\0\0\ngone 1 7\norders 0")
     (action,) = with_orders.plan(metadata=False).actions
-    assert (action.kind, action.path, action.drops) == (REBUILD, POINT, ("gone 1",))
+    assert (action.kind, action.name, action.drops) == (REBUILD, POINT, ("gone 1",))
     assert action.lost == ("\\x00\\x00", "orders 0")
     assert action.writes == sum_of(b"0\n1\norders 0 5\n")
-    assert "learns the high watermark anew" in action.evidence
+    assert "learns the high watermark anew" in action.why
 
 
 def test_a_checkpoint_of_another_version_is_not_taken_for_damage(with_orders: RepairBroker) -> None:
@@ -103,7 +103,7 @@ def test_entries_wait_while_a_duplicate_of_the_log_dir_is_staged(with_orders: Re
     plan = with_orders.plan(metadata=False)
     assert done(plan) == [("stage_duplicate", "twice-0")]
     assert "plan again after" in reason(plan, POINT)
-    assert done(with_orders.plan(metadata=False, only=[RepairKind.DROP_CHECKPOINT_ENTRIES])) == [(DROP, POINT)]
+    assert done(with_orders.plan(metadata=False, only=[ActionKind.DROP_CHECKPOINT_ENTRIES])) == [(DROP, POINT)]
 
 
 def test_a_leftover_goes_beside_the_whole_file_it_was_to_become(with_orders: RepairBroker) -> None:
@@ -118,7 +118,7 @@ def test_a_leftover_that_may_be_all_there_is_stays(with_orders: RepairBroker, ta
     with_orders.file(f"{CLEANER}.tmp", "0\n0\n")
     if target is not None:
         with_orders.file(CLEANER, target)
-    plan = with_orders.plan(metadata=False, only=[RepairKind.REMOVE_LEFTOVER])
+    plan = with_orders.plan(metadata=False, only=[ActionKind.REMOVE_LEFTOVER])
     assert plan.actions == ()
     assert said in reason(plan, f"{CLEANER}.tmp")
 
@@ -147,7 +147,7 @@ def test_copies_are_ranked_as_the_audit_ranks_them(tmp_path: Path, number: int) 
     for disk, lines in enumerate(offsets):
         broker.file(POINT, "".join(["0\n", f"{len(lines)}\n", *lines]), disk=disk)
     broker.wanted("orders", *range(6), directories=[str(broker.directory_ids[random.randrange(2)])])
-    staged = {(each.log_dir, each.path) for each in broker.plan().actions if each.kind == "stage_duplicate"}
+    staged = {(each.log_dir, each.name) for each in broker.plan().actions if each.kind == "stage_duplicate"}
     ranks = ranked_by_audit(broker, broker.state(), tmp_path)
     assert staged and all(ranks[place] == 2 for place in staged)
 
@@ -167,7 +167,7 @@ def test_the_plan_names_both_copies_and_locks_both_log_dirs(broker: RepairBroker
     (action,) = plan.actions
     assert (action.log_dir, action.keeps and action.keeps.log_dir) == tuple(map(str, broker.log_dirs))
     assert [each.path for each in plan.log_dirs] == list(map(str, broker.log_dirs))
-    assert "last leader epoch is 1, and the other copy's is 2" in action.evidence
+    assert "last leader epoch is 1, and the other copy's is 2" in action.why
 
 
 def test_a_copy_without_a_readable_id_gives_way_to_the_wanted_one(broker: RepairBroker) -> None:
@@ -177,7 +177,7 @@ def test_a_copy_without_a_readable_id_gives_way_to_the_wanted_one(broker: Repair
     plan = broker.plan()
     assert done(plan) == [("stage_duplicate", "orders-0")]
     assert plan.actions[0].topic_id is None
-    assert apply_repair(plan, NOW_MS).is_complete
+    assert applied(plan).is_complete
     assert not (broker.log_dirs[0] / "orders-0").exists()
 
 
@@ -197,10 +197,8 @@ def test_the_operator_says_which_of_two_equal_copies_stays(broker: RepairBroker)
     plan = broker.plan(keep=[str(copies[1])])
     assert (done(plan), plan.left_alone) == ([("stage_duplicate", "orders-0")], ())
     # Size and time of both are what a person compares.
-    assert re.search(
-        r"stays, of 70 kB, last changed 20.* UTC, beside this one, of \d+ B, last", plan.actions[0].evidence
-    )
-    assert apply_repair(plan, NOW_MS).is_complete
+    assert re.search(r"stays, of 70 kB, last changed 20.* UTC, beside this one, of \d+ B, last", plan.actions[0].why)
+    assert applied(plan).is_complete
     assert [path.exists() for path in copies] == [False, True]
 
 

@@ -1,4 +1,4 @@
-"""A repair plan is put together from all the rules, and says what it leaves alone.
+"""A plan of repairs is put together from all the rules, and says what it leaves alone.
 
 A topic ID is written only where the metadata, the replica and everything near it on the disks agree.
 """
@@ -12,11 +12,9 @@ import pytest
 
 from layout import partition_metadata
 from layout.ids import TopicId
-from layout.ours import MISSING, RepairKind, sum_of
-from layout.topic import TopicPartition
-from logstore.repair import apply_repair
-from reconciler.plan import RepairChoice
-from tests.reconciler.plan.repair_broker import NOW_MS, OLD, ORDERS, OTHER, RepairBroker, done, reason
+from layout.ours import MISSING, sum_of
+from reconciler.plan import ActionKind, RepairChoice
+from tests.reconciler.plan.repair_broker import OLD, ORDERS, OTHER, RepairBroker, applied, done, reason
 
 POINT = "recovery-point-offset-checkpoint"
 
@@ -46,7 +44,7 @@ def test_once_a_plan_is_applied_the_next_one_is_empty(broker: RepairBroker) -> N
     broker.wanted("twice", 0, topic_id=OTHER)
     plans = []
     while (plan := broker.plan()).actions and len(plans) < 5:
-        assert apply_repair(plan, NOW_MS).is_complete
+        assert applied(plan).is_complete
         plans.append(plan)
     assert [len(each.actions) for each in plans] == [5, 1]
     assert plan.left_alone == ()
@@ -71,9 +69,9 @@ def test_only_the_kinds_that_were_asked_for_are_planned(broker: RepairBroker) ->
     broker.replica("orders-0", None)
     broker.file("meta.properties.tmp", "half")
     broker.wanted("orders", 0)
-    assert done(broker.plan(only=[RepairKind.REMOVE_LEFTOVER])) == [("remove_leftover", "meta.properties.tmp")]
-    assert done(broker.plan(only=[RepairKind.REPLACE_TOPIC_ID])) == []
-    assert RepairChoice().has([RepairKind.REMOVE_LEFTOVER])
+    assert done(broker.plan(only=[ActionKind.REMOVE_LEFTOVER])) == [("remove_leftover", "meta.properties.tmp")]
+    assert done(broker.plan(only=[ActionKind.REPLACE_TOPIC_ID])) == []
+    assert RepairChoice().has([ActionKind.REMOVE_LEFTOVER])
 
 
 def test_the_same_disks_give_the_same_plan(broker: RepairBroker) -> None:
@@ -82,7 +80,7 @@ def test_the_same_disks_give_the_same_plan(broker: RepairBroker) -> None:
     broker.wanted("orders", *range(5))
     one, other = broker.plan(), broker.plan()
     assert one == other and one.fingerprint
-    assert [each.path for each in one.actions] == sorted(each.path for each in one.actions)
+    assert [each.name for each in one.actions] == sorted(each.name for each in one.actions)
 
 
 def test_names_that_are_not_utf8_are_planned_around(broker: RepairBroker) -> None:
@@ -111,9 +109,9 @@ def test_a_missing_or_damaged_file_is_written_where_the_id_is_certain(
     broker.replica("orders-0", damage)
     broker.wanted("orders", 0)
     (action,) = broker.plan().actions
-    assert (action.kind, action.path, action.topic_id) == (WRITE, FILE, str(ORDERS))
+    assert (action.kind, action.name, action.wanted_topic_id) == (WRITE, FILE, str(ORDERS))
     assert (action.expects, action.writes) == (sum_of(damage), sum_of(partition_metadata.encode(ORDERS)))
-    assert str(ORDERS) in action.evidence and "the metadata counts it as in sync" in action.evidence
+    assert str(ORDERS) in action.why and "the metadata counts it as in sync" in action.why
     assert (damage is None) == (action.expects == MISSING)
 
 
@@ -123,8 +121,8 @@ def test_the_evidence_says_what_a_broker_would_do(broker: RepairBroker) -> None:
     broker.replica("orders-2")
     broker.wanted("orders", 0, 1, 2)
     missing, empty = broker.plan().actions
-    assert "sets it aside as stray" in missing.evidence and "1 other of this broker's replicas" in missing.evidence
-    assert "the broker does not start" in empty.evidence
+    assert "sets it aside as stray" in missing.why and "1 other of this broker's replicas" in missing.why
+    assert "the broker does not start" in empty.why
 
 
 def test_in_a_log_dir_of_ours_the_json_form_is_planned(tmp_path: Path) -> None:
@@ -134,7 +132,7 @@ def test_in_a_log_dir_of_ours_the_json_form_is_planned(tmp_path: Path) -> None:
         (ours.log_dirs[0] / tier / ".logstore_tier").touch()
     ours.wanted("org:apache:orders", 0)
     (action,) = ours.plan().actions
-    assert TopicPartition(action.topic or "", action.partition or 0).topic == "org:apache:orders"
+    assert action.replica.topic == "org:apache:orders"
     assert action.writes == sum_of(partition_metadata.encode_json(ORDERS, "org:apache:orders", 0))
 
 
@@ -263,8 +261,8 @@ def test_the_operator_can_declare_the_data_to_be_the_new_topics(broker: RepairBr
     plan = broker.plan(adopt=["orders"])
     assert done(plan) == [(WRITE, "orders-1/partition.metadata"), (REPLACE, FILE)]
     replace = plan.actions[1]
-    assert (replace.expects, replace.topic_id) == (sum_of(partition_metadata.encode(OLD)), str(ORDERS))
-    assert "wrong cure" in replace.evidence and "7, the metadata's 0" in replace.evidence
+    assert (replace.expects, replace.wanted_topic_id) == (sum_of(partition_metadata.encode(OLD)), str(ORDERS))
+    assert "wrong cure" in replace.why and "7, the metadata's 0" in replace.why
     assert plan.left_alone == ()
 
 

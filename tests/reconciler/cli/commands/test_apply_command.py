@@ -199,11 +199,29 @@ def test_a_plan_of_repairs_is_carried_out_as_repair_does_it(cluster, run: Run, r
 
 
 @pytest.mark.parametrize(
-    "option", [["--changed-data"], ["--any-host"], ["--max-age", "3d"], ["--any-clock"], ["--format", "ndjson"]]
+    "option", [["--changed-data"], ["--any-host"], ["--max-age", "3d"], ["--max-age", "0h"], ["--any-clock"]]
 )
 def test_an_option_that_no_repair_has_a_use_for_is_refused(
     cluster, run: Run, repair_file: Path, option: list[str]
 ) -> None:
     result = run("apply", repair_file, *option)
     assert (result.exit_code, f"has no use for {option[0]}" in result.stderr) == (2, True), result.output
+    assert not (cluster.log_dir(1) / "orders-0" / "partition.metadata").exists()
+
+
+def test_what_a_repair_did_is_told_in_every_format(cluster, run: Run, repair_file: Path) -> None:
+    result = run("apply", repair_file, "--format", "ndjson")
+    (row,) = [json.loads(line) for line in result.stdout.splitlines()]
+    assert (row["status"], row["kind"], row["name"]) == (
+        *("done", "write_partition_metadata"),
+        "orders-0/partition.metadata",
+    )
+    assert row["why"].startswith("there is no partition.metadata")
+
+
+def test_lines_may_be_taken_out_of_a_plan_of_repairs_too(cluster, run: Run, repair_file: Path) -> None:
+    lines = repair_file.read_text().splitlines(keepends=True)
+    repair_file.write_text("".join(line for line in lines if '{"kind"' not in line))
+    result = run("apply", repair_file)
+    assert (result.exit_code, "There was nothing to do." in result.stdout) == (0, True), result.output
     assert not (cluster.log_dir(1) / "orders-0" / "partition.metadata").exists()

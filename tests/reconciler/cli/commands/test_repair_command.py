@@ -14,8 +14,9 @@ from click.testing import Result
 from layout import meta_properties, partition_metadata
 from layout.ids import DirectoryId
 from layout.meta_properties import MetaProperties
-from layout.ours import repair_plan
+from layout.ours import is_run_journal
 from logstore.log_dir import LogDir
+from reconciler.plan import REPAIRS, ActionKind, parse_plan
 from tests.reconciler.cli.conftest import CLUSTER, ORDERS, make_log_dir, save_metadata
 
 Run = Callable[..., Result]
@@ -23,7 +24,9 @@ METADATA = partition_metadata.FILE_NAME
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != ".lock"}
+    """Every file, but for the lock and the journals, which stay."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != ".lock"]
+    return {str(path): path.read_bytes() for path in files if not is_run_journal(path.name)}
 
 
 @pytest.fixture
@@ -45,11 +48,11 @@ def test_a_plan_is_shown_and_kept_and_nothing_is_changed(damaged, run: Run, tmp_
     before = snapshot(damaged.log_dir(1))
     result = run("repair", damaged.log_dir(1), "--metadata", damaged.metadata, "-o", tmp_path / "plan.json")
     assert (result.exit_code, snapshot(damaged.log_dir(1))) == (1, before)
-    assert f"WHERE: … is {damaged.log_dir(1)}\n" in result.stdout
-    assert "write_partition_metadata" in result.stdout and " …/orders-" in result.stdout
+    assert f"{damaged.log_dir(1)}: 2 actions\n" in result.stdout
+    assert "write_partition_metadata" in result.stdout and " orders-0/partition.metadata " in result.stdout
     assert "nothing was changed" in result.stderr and "logstore repair --apply" in result.stderr
     assert not (damaged.log_dir(1) / ".lock").exists()
-    assert len(repair_plan.parse_repair_plan((tmp_path / "plan.json").read_bytes()).actions) == 2
+    assert len(parse_plan((tmp_path / "plan.json").read_bytes()).actions) == 2
 
 
 def test_a_duplicate_of_which_nothing_tells_the_better_copy_is_decided_by_what_is_printed(
@@ -81,6 +84,7 @@ def test_apply_repairs_and_undo_takes_it_back(damaged, run: Run, plan_file: Path
     assert (again.exit_code, again.stdout.count("already")) == (0, 2)
     (backup,) = damaged.log_dir(1).glob(".logstore_repair.*.json")
     assert str(backup) in result.stderr
+    assert len(list(damaged.log_dir(1).glob(".logstore_run.*.ndjson"))) == 1, "the second run changed nothing"
     undone = run("repair", "--undo", backup)
     assert (undone.exit_code, snapshot(damaged.log_dir(1))) == (0, before), undone.output
 
@@ -161,9 +165,7 @@ def test_several_backups_are_undone_at_once(damaged, run: Run, tmp_path: Path) -
     plan = tmp_path / "plan.json"
     run("repair", *damaged.log_dirs, "--metadata", damaged.metadata, "-o", plan)
     # Two brokers in one plan: broker 2 holds its other partition under the old topic ID, so nothing there is certain.
-    assert {each.log_dir for each in repair_plan.parse_repair_plan(plan.read_bytes()).actions} == {
-        str(damaged.log_dir(1))
-    }
+    assert {each.log_dir for each in parse_plan(plan.read_bytes()).actions} == {str(damaged.log_dir(1))}
     (damaged.log_dir(2) / "meta.properties.tmp").touch()
     run("repair", *damaged.log_dirs, "--metadata", damaged.metadata, "-o", plan)
     assert run("repair", "--apply", plan).exit_code == 0
@@ -196,10 +198,10 @@ def test_what_does_not_fit_together_is_a_usage_error(cluster, run: Run, argument
     assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
 
 
-@pytest.mark.parametrize("kind", list(repair_plan.RepairKind))
-def test_a_plan_can_be_held_to_one_kind(damaged, run: Run, kind: repair_plan.RepairKind) -> None:
+@pytest.mark.parametrize("kind", sorted(REPAIRS))
+def test_a_plan_can_be_held_to_one_kind(damaged, run: Run, kind: ActionKind) -> None:
     result = run("repair", damaged.log_dir(1), "--metadata", damaged.metadata, "--only", kind.value)
-    is_there = kind is repair_plan.RepairKind.WRITE_PARTITION_METADATA
+    is_there = kind is ActionKind.WRITE_PARTITION_METADATA
     assert (result.exit_code, kind in result.stdout) == (int(is_there), is_there)
 
 
@@ -214,7 +216,7 @@ def test_an_inventory_cannot_be_repaired(cluster, run: Run, tmp_path: Path) -> N
 def test_what_is_no_plan_is_refused_in_a_sentence(tmp_path: Path, run: Run, content: bytes) -> None:
     (tmp_path / "p").write_bytes(content)
     result = run("repair", "--apply", tmp_path / "p")
-    assert (result.exit_code, "repair plan" in result.stderr) == (3, True)
+    assert (result.exit_code, "make a new plan" in result.stderr) == (3, True)
     assert "Traceback" not in result.output
 
 

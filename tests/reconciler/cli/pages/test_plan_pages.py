@@ -1,4 +1,4 @@
-"""Plans, repair plans and their outcomes: tables for people, and JSON that any name survives."""
+"""Plans and what was done by them: tables for people, and JSON that any name survives."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from layout.ours import LeftAlone as LeftAsItIs
-from layout.ours import RepairAction, RepairKind, RepairPlan
-from logstore.repair import RepairOutcome, RepairStatus, UndoOutcome
-from logstore.repair.apply import Repaired
+from logstore.repair import RepairStatus, UndoOutcome
 from logstore.repair.undo import Undone
 from reconciler.cli.frame import Format
-from reconciler.cli.pages import show_plan, show_repair_plan, write_outcome, write_repair_outcome, write_undone
+from reconciler.cli.pages import show_plan, write_outcome, write_undone
 from reconciler.cli.pages.plan_pages import SCHEMA_VERSION
-from reconciler.plan import Action, ActionKind, AppliedAction, ApplyOutcome, Plan
-from reconciler.plan.plan import LeftAlone, PlannedLogDir
+from reconciler.plan import Action, ActionKind, AppliedAction, ApplyOutcome, LeftAlone, Plan, PlannedLogDir
 
 LOG_DIR = PlannedLogDir("/d", "c", 1, None, "/d.deleting")
 STAGE = Action(ActionKind.STAGE, "/d", "a\udcff-0", "a", 0, None, None, "STRAY", "why", 1, 2000, 0, 0, "undo it")
@@ -47,7 +43,7 @@ def test_a_plan_without_actions_shows_the_verdicts_alone(capsys: pytest.CaptureF
 
 @pytest.mark.parametrize("form", [Format.JSON, Format.NDJSON])
 def test_an_outcome_as_json_keeps_names_that_are_not_utf8(form: Format, tmp_path: Path) -> None:
-    outcome = ApplyOutcome([AppliedAction(STAGE, RepairStatus.DONE, "staged")], ["/d/j"], ["a note"])
+    outcome = ApplyOutcome([AppliedAction(STAGE, RepairStatus.DONE, "staged")], ["/d/j"], notes=["a note"])
     write_outcome(outcome, form, str(tmp_path / "out"))
     document = json.loads((tmp_path / "out").read_bytes())
     row = document["results"][0] if form is Format.JSON else document
@@ -59,54 +55,56 @@ def test_an_outcome_without_actions_says_so(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "There was nothing to do.\n"
 
 
-ACTION = RepairAction(RepairKind.REMOVE_LEFTOVER, "/d", "meta.properties.tmp", "why it goes", "0" * 64, "missing")
+NOTHING = "There is nothing that can be repaired."
+REPAIR = Action(
+    *(ActionKind.REMOVE_LEFTOVER, "/d", "meta.properties.tmp", "", -1, None, None, "LEFTOVER", "why it goes"),
+    expects="0" * 64,
+    writes="missing",
+)
 
 
-def test_a_repair_plan_has_a_line_for_each_action_and_for_what_is_left_alone(
+def test_a_plan_of_repairs_has_a_line_for_each_action_and_for_what_is_left_alone(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    show_repair_plan(
-        RepairPlan(1, (), (), (ACTION,), (LeftAsItIs("/d", ".", "not trusted"), LeftAsItIs("/d", "t-0", "odd")))
-    )
+    left = (LeftAlone("/d", ".", "ABSENT", "not trusted"), LeftAlone("/d", "t-0", "DAMAGED", "odd"))
+    show_plan(plan(REPAIR, left=left), nothing=NOTHING)
     shown = capsys.readouterr().out
-    assert "1 action\n" in shown
-    assert "remove_leftover  /d/meta.properties.tmp  why it goes" in shown
+    assert "/d: 1 action\n" in shown and "staged in" not in shown
+    assert "remove_leftover  LEFTOVER  meta.properties.tmp  why it goes" in shown
     assert "/d      not trusted" in shown and "/d/t-0  odd" in shown
+    assert not [title for title in ("REPLICA", "SIZE", "UNDO", "NEXT") if title in shown], "columns of nothing"
 
 
-def test_an_empty_repair_plan_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    show_repair_plan(RepairPlan(1, (), (), ()))
-    assert capsys.readouterr().out == "There is nothing that can be repaired.\n"
+def test_a_plan_of_repairs_without_any_says_so_and_shows_what_is_left_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_plan(plan(), nothing=NOTHING)
+    assert capsys.readouterr().out == f"{NOTHING}\n"
+    show_plan(plan(left=LEFT), nothing=NOTHING)
+    assert "a reason" in capsys.readouterr().out
 
 
 def test_the_outcome_of_a_repair_is_a_table_or_json(tmp_path: Path) -> None:
-    outcome = RepairOutcome([Repaired(ACTION, RepairStatus.SKIPPED, "it has changed")], ["/d/b"])
-    write_repair_outcome(outcome, Format.TABLE, str(tmp_path / "t"))
+    outcome = ApplyOutcome([AppliedAction(REPAIR, RepairStatus.SKIPPED, "it has changed")], [], ["/d/b"])
+    write_outcome(outcome, Format.TABLE, str(tmp_path / "t"))
     assert "skipped  remove_leftover  /d/meta.properties.tmp  it has changed" in (tmp_path / "t").read_text()
-    write_repair_outcome(outcome, Format.JSON, str(tmp_path / "j"))
-    assert json.loads((tmp_path / "j").read_text()) == {
-        "schema_version": SCHEMA_VERSION,
-        "results": [
-            {
-                "status": "skipped",
-                "kind": "remove_leftover",
-                "log_dir": "/d",
-                "path": "meta.properties.tmp",
-                "detail": "it has changed",
-            }
-        ],
-        "backups": ["/d/b"],
+    write_outcome(outcome, Format.JSON, str(tmp_path / "j"))
+    document = json.loads((tmp_path / "j").read_text())
+    (row,) = document.pop("results")
+    assert document == {"schema_version": SCHEMA_VERSION, "journals": [], "backups": ["/d/b"], "notes": []}
+    assert {key: row[key] for key in ("status", "kind", "log_dir", "name", "detail", "why")} == {
+        "status": "skipped",
+        "kind": "remove_leftover",
+        "log_dir": "/d",
+        "name": "meta.properties.tmp",
+        "detail": "it has changed",
+        "why": "why it goes",
     }
 
 
 def test_an_undo_shows_paths_that_are_not_utf8(tmp_path: Path) -> None:
     undone = [UndoOutcome("/d\udcff", [Undone("t-0/partition.metadata", RepairStatus.DONE)], True)]
     write_undone(undone, Format.JSON, str(tmp_path / "j"))
-    assert json.loads((tmp_path / "j").read_text())["results"][0]["log_dir"] == "/d\\xff"
+    assert json.loads((tmp_path / "j").read_text())["results"][0]["log_dir"] == "/d\udcff"
     write_undone(undone, Format.TABLE, str(tmp_path / "t"))
     assert "/d\\xff/t-0/partition.metadata" in (tmp_path / "t").read_text()
-
-
-def test_a_repair_without_actions_says_so(tmp_path: Path) -> None:
-    write_repair_outcome(RepairOutcome(), Format.TABLE, str(tmp_path / "t"))
-    assert (tmp_path / "t").read_text() == "There was nothing to do.\n"
