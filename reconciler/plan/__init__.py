@@ -24,12 +24,7 @@ if TYPE_CHECKING:
     )
     from reconciler.plan.policy import ALLOWABLE, INTERNAL_TOPICS, Gate, PlanChoice, Policy, is_internal_topic
     from reconciler.plan.proposal import PlanOrigin, make_plan
-    from reconciler.plan.repair_proposal import (
-        RepairChoice,
-        propose_repair,
-        uncertain_replicas,
-        undecided_duplicates,
-    )
+    from reconciler.plan.repair_proposal import RepairChoice, propose_repair, uncertain_replicas
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -53,7 +48,7 @@ else:
             ),
             "policy": ("ALLOWABLE", "Gate", "INTERNAL_TOPICS", "PlanChoice", "Policy", "is_internal_topic"),
             "proposal": ("PlanOrigin", "make_plan"),
-            "repair_proposal": ("RepairChoice", "propose_repair", "uncertain_replicas", "undecided_duplicates"),
+            "repair_proposal": ("RepairChoice", "propose_repair", "uncertain_replicas"),
         },
     )
 
@@ -100,6 +95,5 @@ __all__ = [
     "read_history",
     "refusals",
     "uncertain_replicas",
-    "undecided_duplicates",
     "write_journal",
 ]

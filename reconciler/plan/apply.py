@@ -35,15 +35,14 @@ from logstore import (
     ChangeFailedError,
     Clock,
     LogStoreError,
+    OfflineLogDirError,
     Settings,
     SystemClock,
     check_fields,
 )
 from logstore.fs import Disk
 from logstore.journal import what_is_pending
-from logstore.log_dir import ExpectedIdentity, read_identity
 from logstore.repair import ChangedSinceError, RepairStatus, repair_files
-from logstore.rows import MetadataState
 from logstore.staging import STAGING_BATCH_SIZE, Staged, adopt_stray, placement_of
 from logstore.store import LogStore, Replica, StoreOptions
 from reconciler.errors import RefusedError, UsageError
@@ -51,7 +50,7 @@ from reconciler.plan.gates import CLOCK_TOLERANCE_MS
 from reconciler.plan.history import UNDER_WAY, end_journals, journal_paths, read_history, write_journal
 from reconciler.plan.plan import FILE_REPAIRS, Action, ActionKind, Plan, PlannedLogDir
 from reconciler.plan.policy import DAY_MS, HOUR_MS
-from reconciler.plan.revalidate import CheckedAction, Revalidation, status_of, way_back
+from reconciler.plan.revalidate import CheckedAction, Revalidation, status_of, strangers, way_back
 from reconciler.text import age, moment
 
 logger = logging.getLogger(__name__)
@@ -136,15 +135,24 @@ def apply_plan(plan: Plan, how: ApplyOptions) -> ApplyOutcome:
         RefusedError: the plan was made on another machine, is too old, or was made for other log dirs, or it is one of
             repairs, and a change of many steps has to be finished first; nothing was changed.
         LogDirInUseError: a broker runs on one of the log dirs; nothing was changed.
-        LogStoreError: the log dirs of a broker cannot be opened; nothing was changed.
+        LogStoreError: the log dirs of a broker cannot be opened; nothing was changed. In a plan of repairs the actions
+            of a broker whose disks all fail are reported as failed.
     """
     _check(plan, how)
     outcome, results = ApplyOutcome(), dict[str, AppliedAction]()
     with ExitStack() as opened:
-        stores = [opened.enter_context(_opened(part, plan, how)) for part in _by_broker(plan)]
+        stores = list[LogStore]()
+        for part in _by_broker(plan):
+            try:
+                stores.append(opened.enter_context(_opened(part, plan, how)))
+            except OfflineLogDirError as error:
+                if not plan.repairs_only:
+                    raise
+                failed = (each for each in plan.actions if each.log_dir in {log_dir.path for log_dir in part})
+                results |= {each.fingerprint: AppliedAction(each, RepairStatus.FAILED, str(error)) for each in failed}
         # Until the locks were taken, somebody might have put another disk there.
         online = {each.path for store in stores for each in store.log_dirs if each.offline is None}
-        _refuse([*_strangers([each for each in plan.log_dirs if each.path in online], unreadable=True)])
+        _refuse([*strangers([each for each in plan.log_dirs if each.path in online], unreadable=True)])
         runs = [_ApplyRun(store, plan, how, _of_store(plan, store), outcome.notes) for store in stores]
         for run in runs:
             run.check()
@@ -172,25 +180,12 @@ def _check(plan: Plan, how: ApplyOptions) -> None:
         reasons += _too_old(plan, how)
         if not how.any_clock:
             reasons += _clock_behind(plan, how)
-    _refuse([*reasons, *_strangers(log_dirs, unreadable=plan.repairs_only)])
+    _refuse([*reasons, *strangers(log_dirs, unreadable=plan.repairs_only)])
 
 
 def _refuse(reasons: Sequence[str]) -> None:
     if reasons:
         raise RefusedError(f"the plan is not carried out, and nothing was changed: {'; '.join(reasons)}")
-
-
-def _strangers(log_dirs: Sequence[PlannedLogDir], *, unreadable: bool) -> Iterator[str]:
-    """Yield a reason against each log dir that is not the one of the plan.
-
-    Args:
-        log_dirs: of the plan.
-        unreadable: let one pass whose disk fails; it is offline, and each of its actions is reported as failed.
-    """
-    for log_dir in log_dirs:
-        found = read_identity(log_dir.path, ExpectedIdentity(log_dir.cluster_id, log_dir.node_id, log_dir.directory_id))
-        if found.state is not MetadataState.OK and not (unreadable and found.state is MetadataState.UNREADABLE):
-            yield f"{log_dir.path} is not the log dir that it was made for: {found.problem}"
 
 
 def _too_old(plan: Plan, how: ApplyOptions) -> Iterator[str]:

@@ -207,8 +207,14 @@ Files = Mapping[tuple[str, str], bytes | None]
 
 @dataclass(slots=True)
 class RepairView:
-    """The rows of some brokers that may need repair, and counts over all others; :meth:`of` makes one."""
+    """The rows of some brokers that may need repair, judged, and counts over all others; :meth:`of` makes one."""
 
+    states: Mapping[str, DesiredState] = field(default_factory=dict)
+    """Desired states by cluster."""
+    judged: list[Judged] = field(default_factory=list)
+    """The rows of log dirs that can be trusted, as the case table judges them."""
+    files: Files = field(default_factory=dict)
+    """Contents of the files that a repair of these rows depends on."""
     log_dirs: dict[str, ScannedLogDir] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     """Rows of log dirs, of damage in them, and of live replicas that may need repair."""
@@ -223,23 +229,28 @@ class RepairView:
     """Brokers with a topic ID in at least one file."""
     on_kraft: set[BrokerKey] = field(default_factory=set)
     """Brokers whose ``meta.properties`` is of KRaft mode."""
-    live: Counter[BrokerKey] = field(default_factory=Counter)
+    number: Counter[BrokerKey] = field(default_factory=Counter)
     """Number of live directories of each broker."""
     without_file: Counter[BrokerKey] = field(default_factory=Counter)
     """Number of those without ``partition.metadata``."""
 
     @classmethod
     def of(
-        cls, observations: Sequence[Observation], states: Mapping[str, DesiredState], adopted: Collection[str]
+        cls,
+        observations: Sequence[Observation],
+        states: Mapping[str, DesiredState],
+        adopted: Collection[str],
+        now_ms: int,
     ) -> RepairView:
-        """Read every row, and keep those that may need repair.
+        """Read every row, keep and judge those that may need repair, and read the files that it depends on.
 
         Args:
             observations: all the log dirs of one broker or of several, each once.
             states: by cluster, as :func:`reconciler.desired.by_cluster` gives them.
             adopted: topics of which every live replica is kept.
+            now_ms: in ms since 1970.
         """
-        view = cls()
+        view = cls(states)
         ids = {cluster: _topic_ids(state) for cluster, state in states.items()}
         names = {cluster: {topic_id: topic for topic, topic_id in known.items()} for cluster, known in ids.items()}
         in_order: list[dict[str, Any]] = []
@@ -273,22 +284,26 @@ class RepairView:
         # Directory listings have no stable order, and the same disks must give the same plan.
         places = {path: number for number, path in enumerate(view.log_dirs)}
         view.rows.sort(key=lambda row: (places[row["log_dir"]], row["name"], row["topic"] or "", row["partition"] or 0))
+        trusted = [row for row in view.rows if view.log_dirs[row["log_dir"]].can_be_trusted]
+        # What is wanted and in order has no row here, so that what looks missing is left out.
+        view.judged = [each for each in compare(states, trusted, now_ms) if each.observed is not None]
+        view.files = read_files(dict.fromkeys(view._files(trusted, adopted)))
         return view
+
+    @property
+    def live(self) -> list[Judged]:
+        """The live replicas that may need repair."""
+        return [each for each in self.judged if each.row.kind == Kind.LIVE]
 
     def copies_of(self, row: Row) -> int:
         """Count the live directories of a replica on its broker; 1 where the broker is unknown."""
         broker = broker_of(row)
         return self.copies[broker, row["topic"], row["partition"]] if broker.node >= 0 else 1
 
-    def files_wanted(self, adopted: Collection[str]) -> Iterator[tuple[str, str]]:
-        """Yield log dir and path of each file that a plan depends on, once."""
-        return iter(dict.fromkeys(self._files(adopted)))
-
-    def _files(self, adopted: Collection[str]) -> Iterator[tuple[str, str]]:
-        for row in self.rows:
+    def _files(self, rows: Sequence[Row], adopted: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Yield log dir and path of each file that repairs of some rows depend on."""
+        for row in rows:
             log_dir, name = row["log_dir"], row["name"]
-            if not self.log_dirs[log_dir].can_be_trusted:
-                continue
             if row["kind"] == Kind.LIVE:
                 damaged = row["metadata_state"] != MetadataState.OK
                 if damaged or row["topic"] in adopted or self.copies_of(row) > 1:
@@ -304,7 +319,7 @@ class RepairView:
         kind, topic, partition, topic_id = row["kind"], row["topic"], row["partition"], row["topic_id"]
         if kind == Kind.LIVE and topic is not None:
             self.copies[broker, topic, partition] += 1
-            self.live[broker] += 1
+            self.number[broker] += 1
             self.without_file[broker] += row["metadata_state"] == MetadataState.MISSING
         if topic_id is None:
             return

@@ -21,8 +21,8 @@ from layout.ours import BROKER_TEMPORARY, LEFTOVERS, sum_of
 from layout.scheme import Scheme, namespace_path
 from layout.topic import Namespace, namespace_of
 from logstore.rows import Kind, MetadataState
-from reconciler.desired import BrokerKey, RegisteredLogDir
-from reconciler.plan.evidence import Files, RepairView, ScannedLogDir, last_epoch
+from reconciler.desired import BrokerKey, RegisteredLogDir, registered_log_dirs
+from reconciler.plan.evidence import RepairView, ScannedLogDir, last_epoch
 from reconciler.plan.plan import Action, ActionKind, KeptCopy, LeftAlone
 from reconciler.text import count, moment, size
 from reconciler.verdicts import Copy, Judged, Ranking, Row, Verdict, broker_of, rank_copies
@@ -34,21 +34,21 @@ _HARMLESS = (
 
 
 def checkpoint_actions(
-    log_dir: ScannedLogDir, rows: Sequence[Row], files: Files, staging: bool
+    log_dir: ScannedLogDir, rows: Sequence[Row], view: RepairView, *, staging: bool
 ) -> Iterator[Action | LeftAlone]:
     """Decide about the offset checkpoints of one log dir.
 
     Args:
         log_dir: as scanned.
         rows: its rows of the kind ``checkpoint_entry``.
-        files: contents of the checkpoints.
+        view: the evidence.
         staging: whether the plan stages a replica of this log dir; staging writes the checkpoints anew.
     """
     by_file: dict[str, list[Row]] = {}
     for row in rows:
         by_file.setdefault(row["name"], []).append(row)
     for file, found in by_file.items():
-        data = files.get((log_dir.path, file))
+        data = view.files.get((log_dir.path, file))
         if data is None:
             yield _left(found[0], found[0]["problem"] or "it cannot be read")
         elif found[0]["metadata_state"] is not None:
@@ -141,11 +141,11 @@ def _surely_gone(log_dir: ScannedLogDir, key: tuple[str, int]) -> bool:
     return not any(f"{folder}/".startswith(f"{name}/") for name in log_dir.foreign)
 
 
-def leftover_action(log_dir: ScannedLogDir, row: Row, files: Files) -> Action | LeftAlone:
+def leftover_action(row: Row, view: RepairView) -> Action | LeftAlone:
     """Decide about a temporary file in the root of a log dir."""
     name = row["name"]
     target = name.removesuffix(BROKER_TEMPORARY)
-    data, whole = files.get((log_dir.path, name)), files.get((log_dir.path, target))
+    data, whole = (view.files.get((row["log_dir"], path)) for path in (name, target))
     if name not in LEFTOVERS:
         return _left(row, f"nothing here can tell whether {target} is whole without it")
     if data is None:
@@ -171,7 +171,7 @@ def _not_whole(target: str, data: bytes | None) -> str | None:
     return None
 
 
-def is_damaged(row: Row) -> bool:
+def _is_damaged(row: Row) -> bool:
     """Whether a row of the kind ``checkpoint_entry`` is about a file that does not parse."""
     return row["metadata_state"] in (MetadataState.MALFORMED, MetadataState.UNREADABLE)
 
@@ -193,27 +193,18 @@ class UndecidedDuplicate:
     reason: str
 
 
-def duplicates(
-    live: Sequence[Judged],
-    view: RepairView,
-    files: Files,
-    broken: Collection[str],
-    known: Collection[RegisteredLogDir],
-    *,
-    kept: Collection[str] = (),
-) -> Iterator[Action | LeftAlone | UndecidedDuplicate]:
+def duplicates(view: RepairView, kept: Collection[str] = ()) -> Iterator[Action | LeftAlone | UndecidedDuplicate]:
     """Decide about each replica that is live more than once on its broker.
 
     Args:
-        live: live replicas that may need repair, by the case table.
         view: the evidence.
-        files: contents of the replicas' files.
-        broken: log dirs with a damaged offset checkpoint.
-        known: the log dirs that brokers registered with their controllers.
         kept: paths of copies that the operator keeps, whatever their rank.
     """
+    known = registered_log_dirs(dict(view.states))
+    rows_of = [each.observed for each in view.judged if each.observed is not None]
+    broken = {row["log_dir"] for row in rows_of if row["kind"] == Kind.CHECKPOINT_ENTRY and _is_damaged(row)}
     groups: dict[tuple[BrokerKey, str, int], list[Judged]] = {}
-    for judged in live:
+    for judged in view.live:
         row = judged.observed
         if row is not None and row["topic"] is not None and view.copies_of(row) > 1:
             groups.setdefault((broker_of(row), row["topic"], row["partition"]), []).append(judged)
@@ -222,7 +213,7 @@ def duplicates(
     for group in groups.values():
         rows = [judged.observed for judged in group if judged.observed is not None]
         problem = _not_one_broker(rows, known, many) or _cannot_be_ranked(rows, broken)
-        ranking = problem or _chosen(rows, kept) or _ranked(rows, group[0].wanted, files)
+        ranking = problem or _chosen(rows, kept) or _ranked(rows, group[0].wanted, view)
         if isinstance(ranking, str):
             if problem is None:
                 yield UndecidedDuplicate(tuple(map(_path_of, rows)), ranking)
@@ -230,7 +221,7 @@ def duplicates(
             left.setdefault((places, ranking), []).append(rows)
             continue
         for worse, why in ranking.worse:
-            yield _stage(worse.of, ranking.best.of, group[0].row.wanted_topic_id or None, why, files)
+            yield _stage(worse.of, ranking.best.of, group[0].row.wanted_topic_id or None, why, view)
     for (places, reason), found in left.items():
         more = f", and {count(len(found) - 1, 'more replica')}" if len(found) > 1 else ""
         sentence = f"live twice{more}, in {places}, and which copy is the better one cannot be told: {reason}"
@@ -298,13 +289,13 @@ def _look_of(row: Row) -> str:
     return f"of {size(row['bytes'])}, last changed {moment(row['modified_ms'])}"
 
 
-def _ranked(rows: Sequence[Row], wanted: Row | None, files: Files) -> Ranking[Row] | str:
+def _ranked(rows: Sequence[Row], wanted: Row | None, view: RepairView) -> Ranking[Row] | str:
     assigned = None if wanted is None else wanted["directory_id"]
     copies: list[Copy[Row]] = [
         Copy(
             row,
             row["topic_id"] or "",
-            last_epoch(row, files),
+            last_epoch(row, view.files),
             -1 if row["end_offset"] is None else row["end_offset"],
             assigned is not None and row["directory_id"] == assigned,
         )
@@ -313,9 +304,9 @@ def _ranked(rows: Sequence[Row], wanted: Row | None, files: Files) -> Ranking[Ro
     return rank_copies(copies, (wanted["topic_id"] or "") if wanted else "")
 
 
-def _stage(worse: Row, best: Row, wanted_topic_id: str | None, why: str, files: Files) -> Action | LeftAlone:
+def _stage(worse: Row, best: Row, wanted_topic_id: str | None, why: str, view: RepairView) -> Action | LeftAlone:
     path = f"{worse['name']}/{partition_metadata.FILE_NAME}"
-    if (worse["log_dir"], path) not in files:
+    if (worse["log_dir"], path) not in view.files:
         reason = "it is live twice, and this copy cannot be read"
         return LeftAlone(worse["log_dir"], worse["name"], Verdict.DUPLICATE.value, reason)
     evidence = (
@@ -335,6 +326,6 @@ def _stage(worse: Row, best: Row, wanted_topic_id: str | None, why: str, files: 
         Verdict.DUPLICATE.value,
         evidence,
         inode=worse["inode"],
-        expects=sum_of(files[worse["log_dir"], path]),
+        expects=sum_of(view.files[worse["log_dir"], path]),
         keeps=KeptCopy(best["log_dir"], best["name"], best["inode"], keeps_id),
     )

@@ -15,7 +15,7 @@ to be the new topic's. Source: DESIGN §3, §6; USERS pains 1 and 2, F4; FACTS �
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from layout import partition_metadata
@@ -23,10 +23,9 @@ from layout.ids import TopicId
 from layout.ours import sum_of
 from logstore import check_fields
 from logstore.rows import Kind, MetadataState
-from reconciler.desired import DesiredState, registered_log_dirs
 from reconciler.errors import UsageError
 from reconciler.next_steps import UncertainReplica
-from reconciler.plan.evidence import Files, RepairView, last_epoch
+from reconciler.plan.evidence import RepairView, last_epoch
 from reconciler.plan.file import sealed
 from reconciler.plan.gate_inputs import led_elsewhere
 from reconciler.plan.plan import CHECKPOINT_REPAIRS, TOPIC_ID_REPAIRS, Action, ActionKind, LeftAlone, Plan
@@ -36,7 +35,6 @@ from reconciler.plan.repair_files import (
     UndecidedDuplicate,
     checkpoint_actions,
     duplicates,
-    is_damaged,
     leftover_action,
 )
 from reconciler.verdicts import (
@@ -46,7 +44,6 @@ from reconciler.verdicts import (
     Row,
     Verdict,
     broker_of,
-    compare,
     epoch_above,
     shown_present,
 )
@@ -78,100 +75,73 @@ class RepairChoice:
 class _RepairDraft:
     """A plan of repairs in the making."""
 
+    choice: RepairChoice
     actions: list[Action] = field(default_factory=list)
     left: list[LeftAlone] = field(default_factory=list)
+    undecided: list[UndecidedDuplicate] = field(default_factory=list)
 
-    def add(self, found: Action | LeftAlone | None, choice: RepairChoice) -> None:
+    def add(self, found: Action | LeftAlone | UndecidedDuplicate | None) -> None:
         if isinstance(found, LeftAlone):
             self.left.append(found)
-        elif found is not None and choice.has([found.kind]):
+        elif isinstance(found, UndecidedDuplicate):
+            self.undecided.append(found)
+        elif found is not None and self.choice.has([found.kind]):
             self.actions.append(found)
 
 
 def propose_repair(
-    view: RepairView, files: Files, states: Mapping[str, DesiredState], origin: PlanOrigin, choice: RepairChoice
-) -> Plan:
+    view: RepairView, choice: RepairChoice, origin: PlanOrigin
+) -> tuple[Plan, tuple[UndecidedDuplicate, ...]]:
     """Make a plan of repairs, with its fingerprints. No gate holds it back: each repair is certain, or left alone.
 
     Args:
-        view: the evidence.
-        files: contents of the files that :meth:`RepairView.files_wanted` names.
-        states: by cluster, as :func:`reconciler.desired.by_cluster` returns them; the same as those of the view.
-        origin: stands in the plan.
+        view: the evidence, judged by the case table.
         choice: of the operator.
+        origin: stands in the plan.
+
+    Returns:
+        The plan, and the replicas that are live twice, of which a person has to say which copy stays.
     """
-    draft = _RepairDraft()
-    trusted = {path for path, log_dir in view.log_dirs.items() if log_dir.can_be_trusted}
+    draft = _RepairDraft(choice)
     for path, log_dir in view.log_dirs.items():
-        if path not in trusted:
+        if not log_dir.can_be_trusted:
             reason = f"nothing is repaired in a log dir that cannot be trusted: {log_dir.row['problem'] or 'no broker'}"
-            draft.left.append(LeftAlone(path, ".", Verdict.ABSENT.value, reason))
-    rows = [row for row in view.rows if row["log_dir"] in trusted]
-    judged_rows = compare(states, rows, origin.now_ms)
-    live = [each for each in judged_rows if each.observed and each.observed["kind"] == Kind.LIVE]
+            draft.add(LeftAlone(path, ".", Verdict.ABSENT.value, reason))
+    rows = [each.observed for each in view.judged if each.observed is not None]
     if choice.has(TOPIC_ID_REPAIRS):
-        draft.left += [
-            _left(row, Verdict.DAMAGED, f"{row['problem']}; only live replicas are given their file again")
-            for row in rows
-            if row["kind"] in (Kind.FUTURE, Kind.STRAY)
-        ]
-        for judged in live:
-            draft.add(certain_id(judged, view, files, choice.adopted), choice)
-        draft.left += stale_topics(live, choice.adopted)
-        draft.left += _not_found(choice.adopted, live)
+        for row in rows:
+            if row["kind"] in (Kind.FUTURE, Kind.STRAY):
+                reason = f"{row['problem']}; only live replicas are given their file again"
+                draft.add(_left(row, Verdict.DAMAGED, reason))
+        for judged in view.live:
+            draft.add(certain_id(judged, view, choice.adopted))
+        draft.left += stale_topics(view.live, choice.adopted)
+        draft.left += _not_found(choice.adopted, view.live)
     if choice.has([ActionKind.STAGE_DUPLICATE]):
-        for found in _duplicates((live, rows), view, files, states, choice.kept):
-            if not isinstance(found, UndecidedDuplicate):
-                draft.add(found, choice)
-        draft.left += _not_twice(choice.kept, live, view)
-    _on_log_dirs(draft, rows, view, files, choice)
-    return sealed(_plan(draft, view, states, origin))
+        for found in duplicates(view, choice.kept):
+            draft.add(found)
+        draft.left += _not_twice(choice.kept, view)
+    _on_log_dirs(draft, rows, view)
+    return sealed(_plan(draft, view, origin)), tuple(draft.undecided)
 
 
 def _left(row: Row, verdict: Verdict, reason: str) -> LeftAlone:
     return LeftAlone(row["log_dir"], row["name"], verdict.value, reason)
 
 
-def undecided_duplicates(
-    view: RepairView, files: Files, states: Mapping[str, DesiredState], now_ms: int, kept: Collection[str] = ()
-) -> tuple[UndecidedDuplicate, ...]:
-    """List the replicas that are live twice, of which a person has to say which copy stays.
-
-    The arguments are those of :func:`propose_repair`; ``kept`` are paths of copies about which that is said already.
-    """
-    rows = [row for row in view.rows if view.log_dirs[row["log_dir"]].can_be_trusted]
-    live = [each for each in compare(states, rows, now_ms) if each.observed and each.observed["kind"] == Kind.LIVE]
-    found = _duplicates((live, rows), view, files, states, kept)
-    return tuple(each for each in found if isinstance(each, UndecidedDuplicate))
-
-
-def _duplicates(
-    judged: tuple[Sequence[Judged], Sequence[Row]],
-    view: RepairView,
-    files: Files,
-    states: Mapping[str, DesiredState],
-    kept: Collection[str],
-) -> Iterator[Action | LeftAlone | UndecidedDuplicate]:
-    live, rows = judged
-    broken = {row["log_dir"] for row in rows if row["kind"] == Kind.CHECKPOINT_ENTRY and is_damaged(row)}
-    return duplicates(live, view, files, broken, registered_log_dirs(dict(states)), kept=kept)
-
-
-def _on_log_dirs(
-    draft: _RepairDraft, rows: Sequence[Row], view: RepairView, files: Files, choice: RepairChoice
-) -> None:
+def _on_log_dirs(draft: _RepairDraft, rows: Sequence[Row], view: RepairView) -> None:
     """Add actions about checkpoints and leftovers, log dir by log dir."""
     staging = {action.log_dir for action in draft.actions if action.kind is ActionKind.STAGE_DUPLICATE}
     entries: dict[str, list[Row]] = {}
     for row in rows:
         if row["kind"] == Kind.CHECKPOINT_ENTRY:
             entries.setdefault(row["log_dir"], []).append(row)
-        elif row["kind"] == Kind.LEFTOVER and choice.has([ActionKind.REMOVE_LEFTOVER]):
-            draft.add(leftover_action(view.log_dirs[row["log_dir"]], row, files), choice)
-    if choice.has(CHECKPOINT_REPAIRS):
+        elif row["kind"] == Kind.LEFTOVER and draft.choice.has([ActionKind.REMOVE_LEFTOVER]):
+            draft.add(leftover_action(row, view))
+    if draft.choice.has(CHECKPOINT_REPAIRS):
         for path, found in entries.items():
-            for each in checkpoint_actions(view.log_dirs[path], found, files, path in staging):
-                draft.add(each, choice)
+            for each in checkpoint_actions(view.log_dirs[path], found, view, staging=path in staging):
+                draft.add(each)
 
 
 def _not_found(adopted: Collection[str], live: Sequence[Judged]) -> Iterator[LeftAlone]:
@@ -181,9 +151,9 @@ def _not_found(adopted: Collection[str], live: Sequence[Judged]) -> Iterator[Lef
         yield LeftAlone("", topic, "", "no live replica of this topic was found, so there is nothing to adopt")
 
 
-def _not_twice(kept: Collection[str], live: Sequence[Judged], view: RepairView) -> Iterator[LeftAlone]:
+def _not_twice(kept: Collection[str], view: RepairView) -> Iterator[LeftAlone]:
     """Yield a finding for each path of ``--keep`` that is no copy of a replica that is live twice."""
-    rows = (each.observed for each in live if each.observed is not None)
+    rows = (each.observed for each in view.live if each.observed is not None)
     known = {posixpath.join(row["log_dir"], row["name"]) for row in rows if view.copies_of(row) > 1}
     for path in sorted(set(kept) - known):
         log_dir, name = posixpath.split(path)
@@ -194,7 +164,7 @@ def _not_twice(kept: Collection[str], live: Sequence[Judged], view: RepairView) 
 _ORDER = {kind: number for number, kind in enumerate(ActionKind)}
 
 
-def _plan(draft: _RepairDraft, view: RepairView, states: Mapping[str, DesiredState], origin: PlanOrigin) -> Plan:
+def _plan(draft: _RepairDraft, view: RepairView, origin: PlanOrigin) -> Plan:
     changed = {action.log_dir for action in draft.actions}
     changed |= {action.keeps.log_dir for action in draft.actions if action.keeps is not None}
     # All log dirs of a broker belong to its plan: it must run on none of them, and what comes next names all.
@@ -209,7 +179,7 @@ def _plan(draft: _RepairDraft, view: RepairView, states: Mapping[str, DesiredSta
         PlanChoice().delay_ms,
         {},
         tuple(log_dir.planned for path, log_dir in view.log_dirs.items() if path in needed),
-        tuple(state.identity.as_text() for state in states.values()),
+        tuple(state.identity.as_text() for state in view.states.values()),
         tuple(actions),
         tuple(sorted(draft.left, key=lambda each: (each.log_dir, each.name, each.reason))),
     )
@@ -225,32 +195,31 @@ _BECOMES_STRAY = (
 )
 
 
-def certain_id(judged: Judged, view: RepairView, files: Files, adopted: Collection[str]) -> Action | LeftAlone | None:
+def certain_id(judged: Judged, view: RepairView, adopted: Collection[str]) -> Action | LeftAlone | None:
     """Decide about the topic ID of one live replica; None: it is in order.
 
     Args:
         judged: the replica, by the case table.
         view: the evidence.
-        files: contents of the replica's files.
         adopted: topics whose data the operator vouches for.
     """
     row = judged.observed
     assert row is not None
     adopt = row["topic"] in adopted
     if row["metadata_state"] == MetadataState.OK:
-        return _other_id(judged, row, view, files) if adopt and judged.verdict is not Verdict.OK else None
+        return _other_id(judged, row, view) if adopt and judged.verdict is not Verdict.OK else None
     if row["metadata_state"] == MetadataState.MISSING and not _misses_an_id(judged, row, view):
         return None
     against = list(_against(judged, row, view))
     if not against:
-        against += _old_data(judged, row, view, files) if not adopt else ()
+        against += _old_data(judged, row, view) if not adopt else ()
     path = f"{row['name']}/{partition_metadata.FILE_NAME}"
-    if not against and (row["log_dir"], path) not in files:
+    if not against and (row["log_dir"], path) not in view.files:
         against = [row["problem"] or f"{path} cannot be read"]
     if against:
         said = f"{row['problem']}; " if row["problem"] else ""
         return _left(row, judged.verdict, f"{said}no topic ID is certain: {'; '.join(against)}")
-    return _action(ActionKind.WRITE_PARTITION_METADATA, judged, view, files, _why_certain(judged, row, view, adopt))
+    return _action(ActionKind.WRITE_PARTITION_METADATA, judged, view, _why_certain(judged, row, view, adopt))
 
 
 def _misses_an_id(judged: Judged, row: Row, view: RepairView) -> bool:
@@ -286,13 +255,13 @@ def _against(judged: Judged, row: Row, view: RepairView) -> Iterator[str]:
             yield f"another copy of it under topic ID {wanted} lies aside, stray or staged: it may be the right one"
 
 
-def _old_data(judged: Judged, row: Row, view: RepairView, files: Files) -> Iterator[str]:
+def _old_data(judged: Judged, row: Row, view: RepairView) -> Iterator[str]:
     """Yield signs that the data may be of an older topic of the same name; the operator may override them."""
     wanted = judged.row.wanted_topic_id
     others = sorted(set(view.ids_of_topic.get((broker_of(row), row["topic"]), ())) - {wanted})
     if others:
         yield f"other replicas of topic {row['topic']} on this broker hold topic ID {others[0]}, and not {wanted}"
-    on_disk = last_epoch(row, files)
+    on_disk = last_epoch(row, view.files)
     above = epoch_above(on_disk, judged.wanted)
     if above is not None:
         yield f"{above}; if the metadata was lost and made anew, --adopt-topic-id {row['topic']}"
@@ -303,18 +272,18 @@ def _neighbours(judged: Judged, row: Row, view: RepairView) -> Neighbours:
     wanted = judged.row.wanted_topic_id
     names = view.topics_of_id.get((broker, wanted), ())
     holders = sum(view.ids_of_topic[broker, name][wanted] for name in names)
-    return Neighbours(holders, broker in view.on_kraft, view.live[broker], view.without_file[broker])
+    return Neighbours(holders, broker in view.on_kraft, view.number[broker], view.without_file[broker])
 
 
-def _other_id(judged: Judged, row: Row, view: RepairView, files: Files) -> Action | LeftAlone:
+def _other_id(judged: Judged, row: Row, view: RepairView) -> Action | LeftAlone:
     """Decide about an adopted topic's replica whose intact file holds another topic ID than the metadata."""
     against = list(_adoption_refused(judged, row, view))
-    if (row["log_dir"], f"{row['name']}/{partition_metadata.FILE_NAME}") not in files:
+    if (row["log_dir"], f"{row['name']}/{partition_metadata.FILE_NAME}") not in view.files:
         against.append("its partition.metadata cannot be read")
     if against:
         return _left(row, judged.verdict, f"it is not adopted: {'; '.join(against)}")
     wanted = judged.row.wanted_topic_id
-    reached, in_metadata = last_epoch(row, files), None if judged.wanted is None else judged.wanted["leader_epoch"]
+    reached, in_metadata = last_epoch(row, view.files), None if judged.wanted is None else judged.wanted["leader_epoch"]
     epochs = (
         ""
         if reached is None or in_metadata is None
@@ -325,7 +294,7 @@ def _other_id(judged: Judged, row: Row, view: RepairView, files: Files) -> Actio
         f"--adopt-topic-id declares the data on the disk to be that topic's. This is right where the metadata was lost "
         f"and the topic made anew, and wrong where the topic was deleted on purpose; {WRONG_CURE}.{epochs}"
     )
-    return _action(ActionKind.REPLACE_TOPIC_ID, judged, view, files, evidence)
+    return _action(ActionKind.REPLACE_TOPIC_ID, judged, view, evidence)
 
 
 def _adoption_refused(judged: Judged, row: Row, view: RepairView) -> Iterator[str]:
@@ -361,7 +330,7 @@ def stale_topics(judged: list[Judged], adopted: Collection[str]) -> Iterator[Lef
         )
 
 
-def _action(kind: ActionKind, judged: Judged, view: RepairView, files: Files, evidence: str) -> Action:
+def _action(kind: ActionKind, judged: Judged, view: RepairView, evidence: str) -> Action:
     row = judged.observed or {}
     path = f"{row['name']}/{partition_metadata.FILE_NAME}"
     wanted = TopicId.parse(judged.row.wanted_topic_id)
@@ -382,7 +351,7 @@ def _action(kind: ActionKind, judged: Judged, view: RepairView, files: Files, ev
         judged.verdict.value,
         evidence,
         inode=row["inode"],
-        expects=sum_of(files[row["log_dir"], path]),
+        expects=sum_of(view.files[row["log_dir"], path]),
         writes=sum_of(written),
     )
 
@@ -399,28 +368,25 @@ def _why_certain(judged: Judged, row: Row, view: RepairView, adopt: bool) -> str
     )
 
 
-def uncertain_replicas(
-    view: RepairView, files: Files, states: Mapping[str, DesiredState], now_ms: int
-) -> Iterator[UncertainReplica]:
+def uncertain_replicas(view: RepairView) -> Iterator[UncertainReplica]:
     """Find the replicas that no repair takes on, by the same evidence; one that is live twice is for another repair."""
-    rows = [row for row in view.rows if view.log_dirs[row["log_dir"]].can_be_trusted]
     left = []
-    for judged in compare(states, rows, now_ms):
+    for judged in view.judged:
         row = judged.observed or {}
         # What is staged beside a log dir is no matter for its broker.
         if row.get("kind") in (Kind.FUTURE, Kind.STRAY, Kind.STAGED) and not row["name"].startswith("../"):
             yield UncertainReplica(row["log_dir"], row["name"], row["topic"], row["problem"] or "", is_live=False)
         elif row.get("kind") == Kind.LIVE and view.copies_of(row) <= 1:
-            found = certain_id(judged, view, files, ())
+            found = certain_id(judged, view, ())
             shown = shown_present(judged, _neighbours(judged, row, view)) is not None
             if isinstance(found, LeftAlone) or (found is not None and not shown):
                 left.append((judged, row, found, shown))
-    elsewhere = led_elsewhere(states, [(broker_of(row), row["topic"], row["partition"]) for _, row, *_ in left])
+    elsewhere = led_elsewhere(view.states, [(broker_of(row), row["topic"], row["partition"]) for _, row, *_ in left])
     renamed_back = replace(view, topics_of_id={})
     for judged, row, found, shown in left:
         key, is_left = (broker_of(row), row["topic"], row["partition"]), isinstance(found, LeftAlone)
         unwanted = judged.row.judged and judged.row.complete and not judged.row.wanted
-        adopted = isinstance(certain_id(judged, view, files, [row["topic"]]), Action)
+        adopted = isinstance(certain_id(judged, view, [row["topic"]]), Action)
         yield UncertainReplica(
             row["log_dir"],
             row["name"],
@@ -428,18 +394,18 @@ def uncertain_replicas(
             found.reason if isinstance(found, LeftAlone) else NOTHING_SHOWS,
             can_be_adopted=adopted,
             can_go=unwanted or key in elsewhere,
-            waits=is_left and _waits(judged, renamed_back, files, shown=shown),
+            waits=is_left and _waits(judged, renamed_back, shown=shown),
             is_repaired=not is_left,
         )
 
 
-def _waits(judged: Judged, renamed_back: RepairView, files: Files, *, shown: bool) -> bool:
+def _waits(judged: Judged, renamed_back: RepairView, *, shown: bool) -> bool:
     """Whether a topic ID is certain once directories that were renamed have their names again, or stale ones are gone.
 
     A broker in ZooKeeper mode writes the missing ID by itself, whatever shows whose data it is.
     """
     row = judged.observed or {}
-    if isinstance(certain_id(judged, renamed_back, files, ()), Action):
+    if isinstance(certain_id(judged, renamed_back, ()), Action):
         return shown or broker_of(row) not in renamed_back.on_kraft
-    adopted = isinstance(certain_id(judged, renamed_back, files, [row["topic"]]), Action)
-    return adopted and shown and epoch_above(last_epoch(row, files), judged.wanted) is None
+    adopted = isinstance(certain_id(judged, renamed_back, [row["topic"]]), Action)
+    return adopted and shown and epoch_above(last_epoch(row, renamed_back.files), judged.wanted) is None

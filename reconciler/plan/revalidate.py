@@ -10,11 +10,12 @@ the disks. Source: DESIGN §6.
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from layout.ids import TopicId
 from logstore import ChangeFailedError, LogStoreError, OfflineLogDirError
-from logstore.log_dir import LogDir
+from logstore.log_dir import ExpectedIdentity, LogDir, read_identity
 from logstore.repair import (
     ChangedSinceError,
     CheckedRepair,
@@ -32,7 +33,7 @@ from logstore.rows import VARYING, MetadataState
 from logstore.scan import Folder, ScanOptions, scan_directories
 from logstore.staging import Staged
 from logstore.store import LogStore, Replica
-from reconciler.plan.plan import CHECKPOINT_REPAIRS, FILE_REPAIRS, TOPIC_ID_REPAIRS, Action, ActionKind
+from reconciler.plan.plan import CHECKPOINT_REPAIRS, FILE_REPAIRS, TOPIC_ID_REPAIRS, Action, ActionKind, PlannedLogDir
 from reconciler.text import count, moment
 
 _BYTES, _MODIFIED = VARYING.index("bytes"), VARYING.index("modified_ms")
@@ -188,6 +189,19 @@ class Revalidation:
             self._listed = {(each.log_dir, each.location, each.inode): each for each in listed}
             self._by_inode = {(each.log_dir, each.inode): each for each in listed if each.record is not None}
         return self._listed
+
+
+def strangers(log_dirs: Sequence[PlannedLogDir], *, unreadable: bool) -> Iterator[str]:
+    """Yield a reason against each log dir that is not the one of the plan.
+
+    Args:
+        log_dirs: of the plan.
+        unreadable: let one pass whose disk fails; it is offline, and each of its actions is reported as failed.
+    """
+    for log_dir in log_dirs:
+        found = read_identity(log_dir.path, ExpectedIdentity(log_dir.cluster_id, log_dir.node_id, log_dir.directory_id))
+        if found.state is not MetadataState.OK and not (unreadable and found.state is MetadataState.UNREADABLE):
+            yield f"{log_dir.path} is not the log dir that it was made for: {found.problem}"
 
 
 def status_of(error: LogStoreError) -> RepairStatus:

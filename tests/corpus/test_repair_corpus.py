@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from layout import partition_metadata
 from layout.directory_name import split_live
 from logstore.log_dir import discover
-from logstore.repair import read_files
 from logstore.scan import scan_all
 from reconciler.cli import logstore
 from reconciler.plan import PlanOrigin, RepairChoice, RepairView, encode_plan, parse_plan, propose_repair
@@ -26,9 +25,8 @@ WITH_KRAFT = "DeusVaulte__ChatProject"
 def test_of_all_the_log_dirs_one_leftover_is_all_that_is_surely_broken(corpus: Path) -> None:
     actions: Counter[str] = Counter()
     for folder in sorted(corpus.iterdir()):
-        view = RepairView.of(list(scan_all(discover(str(folder)), sizes=False)), {}, frozenset())
-        files, origin = read_files(view.files_wanted(frozenset())), PlanOrigin(0, "a-host", "a user")
-        plan = propose_repair(view, files, {}, origin, RepairChoice())
+        view = RepairView.of(list(scan_all(discover(str(folder)), sizes=False)), {}, frozenset(), 0)
+        plan, _ = propose_repair(view, RepairChoice(), PlanOrigin(0, "a-host", "a user"))
         assert parse_plan(encode_plan(plan)) == replace(plan, left_alone=())
         actions.update(each.kind.value for each in plan.actions)
     assert actions == {"remove_leftover": 1}

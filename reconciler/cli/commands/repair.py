@@ -170,24 +170,19 @@ def _planned(
 ) -> tuple[Plan, list[tuple[str, ...]]]:
     """Make a plan; with it, the copies of each replica that is live twice, where only a person can decide."""
     from logstore.log_dir import read_identity
-    from logstore.repair import read_files
     from logstore.scan import scan_all
     from reconciler.cli.frame import choose_metadata, with_progress
     from reconciler.desired import by_cluster
-    from reconciler.plan import PlanOrigin, RepairView, propose_repair, undecided_duplicates
+    from reconciler.plan import PlanOrigin, RepairView, propose_repair
 
     identities = (read_identity(log_dir).identity for log_dir in inputs.log_dirs)
     clusters = {each.cluster_id for each in identities if each is not None and each.cluster_id}
     states = by_cluster(choose_metadata(specs, inputs, now_ms), clusters)
     observations = scan_all(inputs.log_dirs, sizes=bool(choice.kept))
     seen = list(with_progress(observations, len(inputs.log_dirs), "scanning log dirs"))
-    view = RepairView.of(seen, states, choice.adopted)
-    files = read_files(view.files_wanted(choice.adopted))
-    origin = PlanOrigin(now_ms, os.uname().nodename, user_name())
-    plan = propose_repair(view, files, states, origin, choice)
-    if not choice.has([ActionKind.STAGE_DUPLICATE]):
-        return plan, []
-    return plan, [each.paths for each in undecided_duplicates(view, files, states, now_ms, choice.kept)]
+    view = RepairView.of(seen, states, choice.adopted, now_ms)
+    plan, undecided = propose_repair(view, choice, PlanOrigin(now_ms, os.uname().nodename, user_name()))
+    return plan, [each.paths for each in undecided]
 
 
 def _undo(backups: Sequence[str], form: Format, output: str | None) -> Exit:

@@ -212,24 +212,13 @@ class _RepairEvidence:
 
 
 def _repair_evidence(found: Mapping[Verdict, FoundVerdict], evidence: _Evidence) -> _RepairEvidence:
-    from logstore.repair import read_files
-    from reconciler.plan import (
-        PlanOrigin,
-        RepairChoice,
-        RepairView,
-        propose_repair,
-        uncertain_replicas,
-        undecided_duplicates,
-    )
+    from reconciler.plan import PlanOrigin, RepairChoice, RepairView, propose_repair, uncertain_replicas
 
     if not found.keys() & frozenset(REPAIRED):
         return _RepairEvidence()
-    view = RepairView.of(evidence.seen, evidence.states, ())
-    files = read_files(view.files_wanted(()))
-    asked = (view, files, evidence.states, evidence.now_ms)
-    undecided = tuple(each.paths for each in undecided_duplicates(*asked))
-    proposed = propose_repair(view, files, evidence.states, PlanOrigin(evidence.now_ms, "", ""), RepairChoice())
-    return _RepairEvidence(len(proposed.actions), undecided, tuple(uncertain_replicas(*asked)))
+    view = RepairView.of(evidence.seen, evidence.states, (), evidence.now_ms)
+    plan, undecided = propose_repair(view, RepairChoice(), PlanOrigin(evidence.now_ms, "", ""))
+    return _RepairEvidence(len(plan.actions), tuple(each.paths for each in undecided), tuple(uncertain_replicas(view)))
 
 
 def _by_verdict(judged: Sequence[Judged]) -> dict[Verdict, list[Judged]]:

@@ -12,7 +12,6 @@ from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from logstore.clock import ManualClock
 from logstore.fs import Disk
-from logstore.repair import read_files
 from logstore.scan import scan_all
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity, by_cluster
 from reconciler.plan import (
@@ -85,7 +84,7 @@ class RepairBroker:
 
     def view(self, states: Iterable[DesiredState], adopted: frozenset[str] = frozenset()) -> RepairView:
         seen = list(scan_all(list(map(str, self.log_dirs)), sizes=True))
-        return RepairView.of(seen, by_cluster(list(states), {CLUSTER}), adopted)
+        return RepairView.of(seen, by_cluster(list(states), {CLUSTER}), adopted, NOW_MS)
 
     def plan(
         self,
@@ -98,10 +97,7 @@ class RepairBroker:
         """The plan; but for what it leaves alone, its file gives it back."""
         choice = RepairChoice(frozenset(only), frozenset(adopt), frozenset(keep))
         states = [self.state()] if metadata else []
-        view = self.view(states, choice.adopted)
-        files = read_files(view.files_wanted(choice.adopted))
-        origin = PlanOrigin(NOW_MS, "a-host", "a user")
-        made = propose_repair(view, files, by_cluster(states, {CLUSTER}), origin, choice)
+        made, _ = propose_repair(self.view(states, choice.adopted), choice, PlanOrigin(NOW_MS, "a-host", "a user"))
         assert parse_plan(encode_plan(made)) == replace(made, left_alone=())
         return made
 

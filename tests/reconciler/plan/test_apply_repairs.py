@@ -258,6 +258,20 @@ def test_a_disk_that_fails_is_left_and_the_other_log_dir_goes_on(damaged, new_lo
     assert (damaged.path / UNCLEAN_FILE).exists()
 
 
+@pytest.mark.parametrize("node_id", [1, 2], ids=["of the same broker", "of another broker"])
+def test_a_disk_that_cannot_be_read_fails_its_own_actions_alone(
+    damaged, new_log_dir, tmp_path: Path, node_id: int
+) -> None:
+    second = new_log_dir(tmp_path / "second").identity(node_id, directory_id=SECOND_DIRECTORY)
+    second.replica("other-0", None)
+    plan = plan_of(*actions_of(damaged), write_id(second, "other-0", second.topic_id))
+    (second.path / "meta.properties").unlink()
+    (second.path / "meta.properties").mkdir()
+    outcome = applied(plan)
+    assert statuses(outcome) == ["done"] * 7 + ["failed"]
+    assert "meta.properties" in outcome.results[-1].detail
+
+
 def test_an_entry_whose_partition_has_come_back_is_not_dropped(damaged) -> None:
     plan = plan_of(drop(damaged, ("gone", 0), file="cleaner-offset-checkpoint"))
     damaged.replica("gone-0")

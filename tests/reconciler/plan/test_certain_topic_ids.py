@@ -8,11 +8,9 @@ import pytest
 
 from layout import meta_properties
 from layout.meta_properties import MetaProperties
-from logstore.repair import read_files
-from reconciler.desired import by_cluster
 from reconciler.next_steps import UncertainReplica
 from reconciler.plan import uncertain_replicas
-from tests.reconciler.plan.repair_broker import CLUSTER, NOW_MS, OLD, ORDERS, OTHER, RepairBroker, done, reason
+from tests.reconciler.plan.repair_broker import CLUSTER, OLD, ORDERS, OTHER, RepairBroker, done, reason
 
 FILE = "orders-0/partition.metadata"
 WRITTEN = [("write_partition_metadata", FILE)]
@@ -34,9 +32,7 @@ def on_zookeeper(broker: RepairBroker) -> None:
 
 
 def uncertain(broker: RepairBroker) -> list[UncertainReplica]:
-    states = by_cluster([broker.state()], {CLUSTER})
-    view = broker.view([broker.state()])
-    return list(uncertain_replicas(view, read_files(view.files_wanted(())), states, NOW_MS))
+    return list(uncertain_replicas(broker.view([broker.state()])))
 
 
 def unshown(broker: RepairBroker) -> list[str]:

@@ -46,11 +46,11 @@ def test_topics_that_are_to_be_adopted_are_looked_at_whole(broker: RepairBroker)
     assert sorted(names) == ["missing-0", "usual-0", "usual-0", "usual-1", "usual-2", "usual-3"]
 
 
-def test_the_files_that_a_plan_hangs_on_are_named_once(broker: RepairBroker) -> None:
+def test_the_files_that_a_plan_hangs_on_are_read(broker: RepairBroker) -> None:
     broker.file("meta.properties.tmp", "")
     broker.file("cleaner-offset-checkpoint", "0\n2\ngone 0 1\ngone 1 1\n")
-    wanted = list(broker.view([]).files_wanted(frozenset()))
-    assert sorted({path for _, path in wanted}) == [
+    found = broker.view([]).files
+    assert sorted({path for _, path in found}) == [
         "cleaner-offset-checkpoint",
         "meta.properties",
         "meta.properties.tmp",
@@ -59,9 +59,11 @@ def test_the_files_that_a_plan_hangs_on_are_named_once(broker: RepairBroker) -> 
         "usual-0/leader-epoch-checkpoint",
         "usual-0/partition.metadata",
     ]
-    assert len(set(wanted)) == len(wanted)
+    assert found[str(broker.log_dirs[0]), "missing-0/partition.metadata"] is None
 
 
 def test_nothing_is_read_in_a_log_dir_that_cannot_be_trusted(broker: RepairBroker) -> None:
     (broker.log_dirs[0] / "meta.properties").write_text("half")
-    assert list(broker.view([]).files_wanted(frozenset())) == []
+    view = broker.view([])
+    assert view.files == {}
+    assert {each.observed["log_dir"] for each in view.judged if each.observed} == {str(broker.log_dirs[1])}

@@ -15,14 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from layout.ours import sum_of
-from logstore.repair import read_files
 from logstore.scan import scan_all
 from reconciler.audit import audit
 from reconciler.audit.findings import FINDINGS_FILE
-from reconciler.desired import DesiredState, by_cluster
-from reconciler.plan import ActionKind, undecided_duplicates
+from reconciler.desired import DesiredState
+from reconciler.plan import ActionKind, PlanOrigin, RepairChoice, propose_repair
 from reconciler.plan.repair_files import MANY
-from tests.reconciler.plan.repair_broker import CLUSTER, NOW_MS, OLD, ORDERS, RepairBroker, applied, done, reason
+from tests.reconciler.plan.repair_broker import NOW_MS, OLD, ORDERS, RepairBroker, applied, done, reason
 
 POINT, CLEANER = "recovery-point-offset-checkpoint", "cleaner-offset-checkpoint"
 REBUILD, DROP, REMOVE = "rebuild_checkpoint", "drop_checkpoint_entries", "remove_leftover"
@@ -226,9 +225,8 @@ def test_only_what_a_person_has_to_decide_is_undecided(broker: RepairBroker) -> 
     for disk in range(2):
         broker.replica("orders-0", disk=disk)
         broker.replica("ranked-0", disk=disk, epoch=disk + 1)
-    states = [broker.state()]
-    view = broker.view(states)
-    (found,) = undecided_duplicates(view, read_files(view.files_wanted(())), by_cluster(states, {CLUSTER}), NOW_MS)
+    view = broker.view([broker.state()])
+    _, (found,) = propose_repair(view, RepairChoice(), PlanOrigin(NOW_MS, "a-host", "a user"))
     assert found.paths == tuple(f"{log_dir}/orders-0" for log_dir in broker.log_dirs)
     assert "alike" in found.reason
 
