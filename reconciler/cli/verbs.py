@@ -1,7 +1,7 @@
 """The group of commands of ``logstore``, listed without loading any of them.
 
 Data goes to standard output, prose to standard error. Importing this module costs as much as click does: a command
-imports its dependencies when it runs.
+is loaded when it is called, its parameters first, and what it does only when it runs.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ LOGSTORE_TRACEBACK=1 shows where an error came from.
     cls=Commands,
     commands_by_name={
         "doctor": (
-            "reconciler.cli.commands.doctor",
+            "reconciler.cli.parameters.doctor",
             "What is wrong with a broker's disks, and what to do first.",
         ),
-        "scan": ("reconciler.cli.commands.scan", "What lies in log dirs, as a table, JSON, CSV or an inventory."),
+        "scan": ("reconciler.cli.parameters.scan", "What lies in log dirs, as a table, JSON, CSV or an inventory."),
         "audit": (
-            "reconciler.cli.commands.audit",
+            "reconciler.cli.parameters.audit",
             "Compare log dirs with the cluster's metadata: a verdict for each replica.",
         ),
         "explain": (
-            "reconciler.cli.commands.explain",
+            "reconciler.cli.parameters.explain",
             "What one path is, what a broker does with it, and what to do next.",
         ),
-        "preflight": ("reconciler.cli.commands.preflight", "Would a broker start here, and what would it lose?"),
+        "preflight": ("reconciler.cli.parameters.preflight", "Would a broker start here, and what would it lose?"),
         "plan": ("reconciler.cli.commands.plan", "Turn verdicts into actions, as a file that is reviewed."),
         "apply": (
             "reconciler.cli.commands.apply",
@@ -78,18 +78,18 @@ LOGSTORE_TRACEBACK=1 shows where an error came from.
             "reconciler.cli.commands.reconcile",
             "Handle one LeaderAndIsr or StopReplica request on the disks.",
         ),
-        "topic-ids": ("reconciler.cli.commands.topic_ids", "Topics without an ID in ZooKeeper, and IDs for them."),
+        "topic-ids": ("reconciler.cli.parameters.topic_ids", "Topics without an ID in ZooKeeper, and IDs for them."),
         "repair": ("reconciler.cli.commands.repair", "Plan what can be repaired; apply a plan; take it back."),
-        "watch": ("reconciler.cli.commands.watch", "Tell each verdict that changes, as a line of NDJSON."),
-        "staged": ("reconciler.cli.commands.staged", "What waits for its purge, and how to bring it back."),
-        "restore": ("reconciler.cli.commands.restore", "Bring staged replicas back, byte for byte."),
+        "watch": ("reconciler.cli.parameters.watch", "Tell each verdict that changes, as a line of NDJSON."),
+        "staged": ("reconciler.cli.parameters.staged", "What waits for its purge, and how to bring it back."),
+        "restore": ("reconciler.cli.parameters.restore", "Bring staged replicas back, byte for byte."),
         "namespace": (
-            "reconciler.cli.commands.ours.namespace",
+            "reconciler.cli.parameters.ours.namespace",
             "Create, list and delete namespaces; move and rename topics.",
         ),
-        "convert": ("reconciler.cli.commands.ours.convert", "Lay out log dirs by another scheme, and back."),
-        "purge": ("reconciler.cli.commands.purge", "Delete for ever what is staged and due."),
-        "simulate": ("reconciler.cli.commands.simulate", "A controller and brokers in one process, with faults."),
+        "convert": ("reconciler.cli.parameters.ours.convert", "Lay out log dirs by another scheme, and back."),
+        "purge": ("reconciler.cli.parameters.purge", "Delete for ever what is staged and due."),
+        "simulate": ("reconciler.cli.parameters.simulate", "A controller and brokers in one process, with faults."),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     epilog=_EPILOG,

@@ -12,82 +12,51 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-import click
+import pyarrow.fs
 
+from reconciler.audit import (
+    AUDIT_SCHEMA_VERSION,
+    FINDING_SCHEMA,
+    TOPICS_FILE,
+    Accepted,
+    AuditResult,
+    BrokerCalls,
+    by_urgency,
+    render_report,
+    with_next,
+    write_findings,
+    write_summary,
+)
 from reconciler.cli.frame import (
     NO_METADATA,
+    AuditJob,
     Exit,
     Format,
+    Inputs,
     check_output,
+    choose_metadata,
     destination,
-    metadata_option,
-    output_options,
+    fit_address_space,
+    open_page,
     parse_duration_option,
-    passed_on_fallback_option,
-    passed_on_options,
     refuse_inside,
+    run_embedded,
+    run_spark,
     say,
-    scan_options,
+    sort_inputs,
     write_rows,
 )
+from reconciler.cli.pages import next_lines, show_audit
 from reconciler.errors import UsageError
-from reconciler.verdicts import Verdict
-
-if TYPE_CHECKING:
-    from reconciler.audit import AuditResult
-    from reconciler.cli.frame import Inputs
-    from reconciler.next_steps import Call
-
-_EPILOG = """\b
-Examples:
-  logstore audit /disks/*/kafka --metadata /disks/1/kafka
-  logstore audit inventories/*.parquet --metadata kraft:snapshot.checkpoint --report report/
-  logstore audit /disks/*/kafka --format json | jq '.disk_bytes.STRAY'
-"""
+from reconciler.next_steps import Call
+from reconciler.sources import is_saved_state
+from reconciler.verdicts import BENIGN, URGENCY, Verdict
 
 _MEMORY = re.compile(r"\d{1,9}(\.\d{1,9})?\s*([KMGT]i?B|B)", re.IGNORECASE)
-ACCEPTED = ("own-metadata", "inventory-age", "doubt")
-"""The values of ``reconciler.audit.Accepted``, which takes long to import."""
-
-_FORMATS = (Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV, Format.PARQUET)
 
 
-@click.command(
-    "audit", epilog=_EPILOG, short_help="Compare log dirs with the cluster's metadata: a verdict for each replica."
-)
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@metadata_option
-@output_options(*_FORMATS)
-@click.option(
-    "--report", metavar="FOLDER", help="Leave findings.parquet, topics.parquet, summary.json and report.html."
-)
-@click.option("--all", "all_rows", is_flag=True, help="List the replicas that are OK as well.")
-@click.option("--previous", metavar="FOLDER", help="The --report of an earlier audit: finds topics whose ID changed.")
-@click.option(
-    "--verdict", "chosen", metavar="VERDICT", multiple=True, type=click.Choice(list(Verdict), case_sensitive=False),
-    help="Show findings of this verdict alone; may be given several times. The exit code speaks of all.",
-)  # fmt: skip
-@click.option(
-    "--accept", "accepted", metavar="WHAT", multiple=True, type=click.Choice(ACCEPTED),
-    help="Count this as no reason to act: own-metadata (of a stopped broker, as in a backup), inventory-age, or doubt "
-    "(findings in doubt). It stays listed; may be given several times.",
-)  # fmt: skip
-@click.option(
-    "--inventory-gap", metavar="SPAN", default="24h", show_default=True,
-    help="An inventory that is older or younger than the metadata by more is a finding.",
-)  # fmt: skip
-@click.option(
-    "--limit", type=click.IntRange(0), metavar="N", help="Findings shown in a table. [default: 50 on a terminal]"
-)
-@scan_options
-@click.option("--memory", metavar="SIZE", help="What the join may use, for example 4GB; more goes to disk.")
-@click.option("--spark", is_flag=True, help="Join with Spark instead of on this machine alone.")
-@click.option("--master", metavar="URL", help="With --spark: the cluster to run on. [default: this machine]")
-@passed_on_fallback_option
-@passed_on_options
-def command(
+def run(
     *,
     paths: tuple[str, ...],
     specs: tuple[str, ...],
@@ -108,21 +77,7 @@ def command(
     fallback_folder: str | None,
     **broker: str | None,
 ) -> Exit:
-    """Compare log dirs with the cluster's metadata, and give each replica a verdict.
-
-    LOG_DIR is a log dir, a folder of brokers' disks, or an inventory that 'logstore scan --format parquet' wrote; log
-    dirs are grouped into brokers by their meta.properties. No broker and no Java is needed, and nothing is changed.
-
-    A finding is in doubt where the metadata is older than what it condemns, or an inventory older than the metadata
-    that misses something in it: the column doubt says which, and the totals count these apart.
-
-    Exit code 0: nobody has to act. 1: there are findings, in doubt or not. 3: metadata or an inventory cannot be
-    trusted. 4: something was found that cannot be read.
-    """
-    from reconciler.audit import Accepted
-    from reconciler.cli.frame import AuditJob, choose_metadata, fit_address_space, run_embedded, run_spark, sort_inputs
-    from reconciler.next_steps import Call
-
+    """Compare log dirs with the cluster's metadata, and give each replica a verdict."""
     _check_options(memory=memory, spark=spark, master=master, jobs=jobs, report=report)
     gap_ms = parse_duration_option("--inventory-gap", inventory_gap)
     if not spark:
@@ -163,8 +118,6 @@ def _check_options(
 
 def _topics_of(previous: str, report: str | None) -> str:
     """Find the topics of an earlier audit."""
-    from reconciler.audit import TOPICS_FILE
-
     if report is not None and os.path.realpath(previous) == os.path.realpath(report):
         raise UsageError("--previous and --report name the same folder, which would overwrite what to compare with")
     _refuse_odd_bytes("--previous", previous)
@@ -190,10 +143,6 @@ def _folder(report: str | None, inputs: Inputs) -> Iterator[str]:
         with tempfile.TemporaryDirectory(prefix="logstore-audit-") as folder:
             yield folder
         return
-    import pyarrow.fs
-
-    from reconciler.sources import is_saved_state
-
     _refuse_odd_bytes("--report", report)
     refuse_inside(report, inputs.log_dirs)
     if is_saved_state(report):
@@ -209,8 +158,6 @@ def _folder(report: str | None, inputs: Inputs) -> Iterator[str]:
 
 
 def _write_report(result: AuditResult, folder: str, call: Call) -> None:
-    from reconciler.audit import render_report, write_summary
-
     with destination(os.path.join(folder, "summary.json")) as out:
         write_summary(result, out, call)
     with destination(os.path.join(folder, "report.html")) as out:
@@ -219,8 +166,6 @@ def _write_report(result: AuditResult, folder: str, call: Call) -> None:
 
 def _listed(chosen: Collection[Verdict], form: Format, all_rows: bool) -> Sequence[Verdict]:
     """Choose the verdicts to show: the named ones, else all; a table leaves out verdicts that ask for no action."""
-    from reconciler.verdicts import BENIGN, URGENCY
-
     if chosen:
         return [verdict for verdict in URGENCY if verdict in chosen]
     if form is Format.TABLE and not all_rows:
@@ -243,17 +188,6 @@ def _show(
     limit: int | None,
     call: Call,
 ) -> None:
-    from reconciler.audit import (
-        AUDIT_SCHEMA_VERSION,
-        FINDING_SCHEMA,
-        BrokerCalls,
-        by_urgency,
-        with_next,
-        write_findings,
-    )
-    from reconciler.cli.frame import open_page
-    from reconciler.cli.pages import next_lines, show_audit
-
     if form is Format.TABLE:
         with open_page(output) as opened:
             show_audit(result, opened, verdicts, limit)

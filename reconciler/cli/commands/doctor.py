@@ -3,53 +3,33 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-import click
+import orjson
 
 from reconciler.cli.frame import (
     NO_METADATA,
+    ExaminedBroker,
     Exit,
     Format,
-    broker_options,
     check_output,
     check_question,
+    choose_metadata,
     destination,
+    examine,
     fallback_records,
-    fallback_records_option,
-    metadata_option,
-    output_options,
     say_assumed_release,
+    sort_inputs,
 )
+from reconciler.cli.pages import show_examination
 from reconciler.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from reconciler.cli.frame import ExaminedBroker
+from reconciler.next_steps import Call
 
 SCHEMA_VERSION = 1
 """Version of the JSON; raised whenever a field changes its meaning or goes."""
 
-_EPILOG = """\b
-Examples:
-  logstore doctor /disks/*/kafka --metadata kafka:broker-1:9092
-  logstore doctor /var/lib/kafka/data
-  logstore doctor /disks/*/kafka --metadata /var/lib/kafka/metadata/__cluster_metadata-0 --format json
 
-\b
-Give all log dirs of the broker, in the order of its log.dirs. Where the broker does not run, give the metadata of one
-that does, or of a controller: the copy in its own log dirs ends when it stopped.
-"""
-
-
-@click.command("doctor", epilog=_EPILOG, short_help="What is wrong with a broker's disks, and what to do first.")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@metadata_option
-@broker_options
-@output_options(Format.TABLE, Format.JSON)
-@fallback_records_option
-def command(
+def run(
     *,
     paths: tuple[str, ...],
     specs: tuple[str, ...],
@@ -60,18 +40,7 @@ def command(
     output: str | None,
     fallback_folder: str | None,
 ) -> Exit:
-    """Say what is wrong with the disks of a broker, in which order it is put right, and what to paste first.
-
-    Looks at all there is: what lies on the disks, what the metadata wants there, whether the broker would start, what
-    is staged, who holds the locks, and how much room is left. Takes no lock and changes nothing; each command that it
-    prints has every option that it needs.
-
-    Exit code 0: nobody has to act. 1: there is something to do. 3: the metadata cannot be trusted.
-    """
-    from reconciler.cli.frame import choose_metadata, examine, sort_inputs
-    from reconciler.cli.pages import show_examination
-    from reconciler.next_steps import Call
-
+    """Say what is wrong with the disks of a broker, in which order it is put right, and what to paste first."""
     inputs = sort_inputs(paths)
     if inputs.inventories:
         raise UsageError(f"{inputs.inventories[0]} is an inventory: a doctor looks at the log dirs themselves")
@@ -91,8 +60,6 @@ def command(
 
 
 def _write_json(brokers: Sequence[ExaminedBroker], output: str | None) -> None:
-    import orjson
-
     documents = [
         {
             "cluster_id": each.cluster_id,

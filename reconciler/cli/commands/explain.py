@@ -5,49 +5,32 @@ from __future__ import annotations
 import errno
 import os
 import time
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
 
-import click
+import orjson
 
 from reconciler.cli.frame import (
+    Column,
     Exit,
     Format,
+    choose_metadata,
     destination,
-    metadata_option,
-    output_options,
-    passed_on_fallback_option,
-    passed_on_options,
+    is_forbidden,
+    log_dir_of_path,
+    log_dirs_in,
+    open_page,
+    sort_inputs,
 )
+from reconciler.cli.pages import Explanation, explain_directory, explain_file, explain_log_dir, judge_name, scan_rows
 from reconciler.errors import UsageError
-
-if TYPE_CHECKING:
-    from reconciler.cli.pages import Explanation
-    from reconciler.next_steps import Call
+from reconciler.next_steps import Call
+from reconciler.verdicts import BENIGN
 
 SCHEMA_VERSION = 1
 """Version of the JSON; raised whenever a field changes its meaning or goes."""
 
-_EPILOG = """\b
-Examples:
-  logstore explain /var/lib/kafka/data/orders-0
-  logstore explain /var/lib/kafka/data/lost+found
-  logstore explain /disks/2/kafka/orders-0 --metadata /disks/1/kafka --format json
-"""
 
-
-@click.command(
-    "explain", epilog=_EPILOG, short_help="What one path is, what a broker does with it, and what to do next."
-)
-@click.argument("path", metavar="PATH")
-@click.option(
-    "--log-dir", "log_dirs", multiple=True, metavar="DIR",
-    help="Another log dir of the same broker: a copy of the replica in it is taken into account.",
-)  # fmt: skip
-@metadata_option
-@output_options(Format.TABLE, Format.JSON)
-@passed_on_fallback_option
-@passed_on_options
-def command(
+def run(
     *,
     path: str,
     log_dirs: tuple[str, ...],
@@ -57,14 +40,7 @@ def command(
     fallback_folder: str | None,
     **broker: str | None,
 ) -> Exit:
-    """Explain one path: a partition dir of any kind, any other directory or file in a log dir, or a log dir.
-
-    Tells what it is and by which rule, what state it is in, what the brokers that the log dir can belong to do with it
-    at start, what the metadata says of it, and the next safe command. A copy of a replica in another log dir is seen
-    where that log dir is named with --log-dir.
-    """
-    from reconciler.next_steps import Call
-
+    """Explain one path: a partition dir of any kind, any other directory or file in a log dir, or a log dir."""
     explained = _explain(path, Call(log_dirs, specs, fallback_folder, **broker), time.time_ns() // 1_000_000)
     if Format(form) is Format.JSON:
         _write_json(explained, output)
@@ -74,17 +50,6 @@ def command(
 
 
 def _explain(path: str, call: Call, now_ms: int) -> Explanation:
-    from dataclasses import replace
-
-    from reconciler.cli.frame import choose_metadata, is_forbidden, log_dir_of_path, log_dirs_in, sort_inputs
-    from reconciler.cli.pages import (
-        explain_directory,
-        explain_file,
-        explain_log_dir,
-        judge_name,
-        scan_rows,
-    )
-
     try:
         os.lstat(path)
     except OSError as error:
@@ -111,16 +76,10 @@ def _explain(path: str, call: Call, now_ms: int) -> Explanation:
 
 
 def _asks_to_act(explained: Explanation) -> bool:
-    from reconciler.verdicts import BENIGN
-
     return any(each.verdict not in {verdict.value for verdict in BENIGN} for each in explained.verdicts)
 
 
 def _write_json(explained: Explanation, output: str | None) -> None:
-    from dataclasses import asdict
-
-    import orjson
-
     document = {"schema_version": SCHEMA_VERSION, **asdict(explained)}
     document["facts"] = [{"label": label, "text": text} for label, text in explained.facts]
     with destination(output) as out:
@@ -128,8 +87,6 @@ def _write_json(explained: Explanation, output: str | None) -> None:
 
 
 def _show(explained: Explanation, output: str | None) -> None:
-    from reconciler.cli.frame import Column, open_page
-
     with open_page(output) as opened:
         opened.line(explained.path, "bold", whole=True)
         opened.line(f"is {explained.what}")

@@ -1,77 +1,61 @@
 """``logstore preflight``: says whether a broker would start here, what it would lose, and what to do before.
 
-This module has the options, the words around the answer, and its JSON; :mod:`reconciler.preflight` has every rule.
+This module has the words around the answer, and its JSON; :mod:`reconciler.preflight` has every rule.
 """
 
 from __future__ import annotations
 
 import os
+import posixpath
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
+import orjson
+import pyarrow as pa
 
+from logstore.log_dir import discover
 from reconciler.cli.frame import (
     NO_METADATA,
+    Column,
     Exit,
     Format,
+    Inputs,
     broker_in_question,
-    broker_options,
     check_output,
     check_question,
+    choose_metadata,
     destination,
-    metadata_option,
-    output_options,
-    passed_on_fallback_option,
+    open_page,
+    refuse_part_of_log_dir,
+    report_unreadable,
     say,
     say_assumed_release,
+    say_problems,
     write_rows,
 )
+from reconciler.desired import DesiredState, by_cluster
 from reconciler.errors import UsageError
-from reconciler.text import NOTHING, count
-
-if TYPE_CHECKING:
-    from reconciler.desired import DesiredState
-    from reconciler.next_steps import Call
-    from reconciler.preflight import Finding, Preflight, SeenBroker
+from reconciler.next_steps import Call, step_of_rule
+from reconciler.preflight import (
+    FINDING_SCHEMA,
+    SCHEMA_VERSION,
+    Finding,
+    Preflight,
+    SeenBroker,
+    StartEffect,
+    is_anything_there,
+    look_at_broker,
+    preflight,
+)
+from reconciler.text import NOTHING, count, listed
 
 SHOWN_ON_TERMINAL = 50
 STEPS_SHOWN = 5
 """Number of rules for which the next command is printed below a table."""
 
-_EPILOG = """\b
-Examples:
-  logstore preflight /var/lib/kafka/data
-  logstore preflight /disks/1/kafka /disks/2/kafka --metadata /disks/1/kafka --kafka 4.0
-  logstore preflight /disks/*/kafka --kafka 3.6.2 --mode zookeeper --format json
 
-\b
-Effects, the gravest first:
-  startup_aborts    the broker does not start, or halts at once
-  log_dir_offline   the broker goes on without this disk
-  deleted           data is deleted for ever, within about a minute
-  old_records       records of a deleted topic count as those of the topic that has its name now
-  renamed_to_stray  a replica is set aside with its data, and fetched anew from elsewhere, if there is an elsewhere
-  replaced          a future replica takes the place of the current one, which is then deleted
-  created_empty     something is made anew and empty where data was expected
-  not_served        data stays as it is, and the broker does not use it
-  unknown           it cannot be told from here, because of a symbolic link that is not followed, or a full disk
-  note              worth knowing; nothing is lost
-"""
-
-
-@click.command("preflight", epilog=_EPILOG, short_help="Would a broker start here, and what would it lose?")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@metadata_option
-@broker_options
-@output_options(Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV)
-@click.option("--notes/--no-notes", default=True, help="List what is merely worth knowing. [default: --notes]")
-@click.option(
-    "--limit", type=click.IntRange(0), metavar="N", help="Findings shown in a table. [default: 50 on a terminal]"
-)
-@passed_on_fallback_option
-def command(
+def run(
     *,
     paths: tuple[str, ...],
     specs: tuple[str, ...],
@@ -84,19 +68,7 @@ def command(
     limit: int | None,
     fallback_folder: str | None,
 ) -> Exit:
-    """Tell before a broker is started whether it would start here, and what it would do to what lies here.
-
-    The LOG_DIRs are taken for those of one broker, in the order of its log.dirs; each is taken as it is, and not
-    searched for log dirs below it. Nothing is changed, and no lock is taken. With --metadata also those replicas are
-    told that a broker would set aside or delete because the cluster does not want them here.
-
-    Exit code 0: it would start, and nothing would be lost; there may be notes. 1: it would not start, or it would and
-    something would be renamed, deleted, left unused, made anew, or a disk would go offline; the effect says which.
-    """
-    from reconciler.cli.frame import refuse_part_of_log_dir, report_unreadable
-    from reconciler.next_steps import Call
-    from reconciler.preflight import is_anything_there, look_at_broker, preflight
-
+    """Tell before a broker is started whether it would start here, and what it would do to what lies here."""
     if not is_anything_there(paths):
         raise UsageError(f"{', '.join(paths)}: there is no such directory: are the disks mounted?")
     for path in paths:
@@ -129,9 +101,6 @@ def command(
 
 def _say_what_lies_below(paths: Sequence[str]) -> None:
     """Say which given paths are folders of log dirs: a broker would not look for log dirs in them either."""
-    from logstore.log_dir import discover
-    from reconciler.text import listed
-
     for path in paths:
         below = discover(path)
         if below != [path]:
@@ -139,9 +108,6 @@ def _say_what_lies_below(paths: Sequence[str]) -> None:
 
 
 def _metadata(specs: Sequence[str], places: Sequence[str], seen: SeenBroker, now_ms: int) -> Mapping[str, DesiredState]:
-    from reconciler.cli.frame import Inputs, choose_metadata, say_problems
-    from reconciler.desired import by_cluster
-
     folders = tuple(dict.fromkeys(os.path.abspath(path) for path in places if os.path.isdir(path)))
     states = choose_metadata(specs, Inputs(folders, (), folders, ()), now_ms)
     say_problems(states)
@@ -150,8 +116,6 @@ def _metadata(specs: Sequence[str], places: Sequence[str], seen: SeenBroker, now
 
 def _rows(answer: Preflight, call: Call, *, notes: bool) -> list[dict[str, Any]]:
     """List the findings with the columns of ``FINDING_SCHEMA``."""
-    from reconciler.preflight import StartEffect
-
     return [
         {
             "effect": each.effect.value,
@@ -172,18 +136,12 @@ def _rows(answer: Preflight, call: Call, *, notes: bool) -> list[dict[str, Any]]
 
 
 def _next(finding: Finding, call: Call) -> str | None:
-    from reconciler.next_steps import step_of_rule
-
     place = finding.place
     step = step_of_rule(finding.rule, place.log_dir, place.name, finding.problem, call, topic_id=place.topic_id)
     return None if step is None else step.text
 
 
 def _write(form: Format, rows: Sequence[Mapping[str, Any]], output: str | None) -> None:
-    import pyarrow as pa
-
-    from reconciler.preflight import FINDING_SCHEMA, SCHEMA_VERSION
-
     table = pa.Table.from_pylist(list(rows), schema=FINDING_SCHEMA)
     with destination(output) as out:
         write_rows(form, [table], FINDING_SCHEMA, SCHEMA_VERSION, out)
@@ -196,10 +154,6 @@ def _write_json(
     rows: Sequence[Mapping[str, Any]],
     output: str | None,
 ) -> None:
-    import orjson
-
-    from reconciler.preflight import SCHEMA_VERSION, StartEffect
-
     offline = {each.place.log_dir for each in answer.findings if each.effect is StartEffect.LOG_DIR_OFFLINE}
     log_dirs = [
         {
@@ -231,10 +185,6 @@ def _write_json(
 
 
 def _show(rows: Sequence[Mapping[str, Any]], output: str | None, limit: int | None) -> None:
-    import posixpath
-
-    from reconciler.cli.frame import Column, open_page
-
     styles = {"startup_aborts": "bold red", "log_dir_offline": "bold red", "note": "dim"}
     columns = (Column("EFFECT"), Column("WHERE", path=True), Column("PROBLEM"))
     with open_page(output) as opened:

@@ -5,84 +5,41 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-import click
-
+from layout.directory_name import DirectoryKind, parse
+from logstore import Clock, NotALogDirError, SystemClock
+from logstore.log_dir import LogDir, ReadOnlyLogDir, StagingBeside
+from logstore.purge import DEFAULT_WORKERS, LogDirPurge, PurgeRules, Throttle, planned_purge, purge
+from logstore.staging import FallbackRecords, Placement, Staged
 from reconciler.cli.frame import (
     Exit,
     OpenedLogDirs,
     fallback_records,
-    fallback_records_option,
+    log_dirs_in,
     on_signals,
     parse_rate,
-    passed_on_options,
     say,
     say_in_use,
     say_step,
+    show_busy,
     tell,
     why_in_use,
 )
 from reconciler.errors import UsageError
-from reconciler.text import count, listed, moment, size
+from reconciler.next_steps import Call, Step, step_of_strays
+from reconciler.text import count, listed, moment, size, visible
 
 if TYPE_CHECKING:
-    from logstore import Clock
-    from logstore.log_dir import LogDir, StagingBeside
-    from logstore.purge import LogDirPurge, PurgeRules, Throttle
-    from logstore.staging import FallbackRecords, Staged
     from reconciler.cli.frame import SecondLook
-    from reconciler.next_steps import Call, Step
 
 Result = TypeVar("Result")
 
-_EPILOG = """\b
-Examples:
-  logstore purge /disks/*/kafka --dry-run
-  logstore purge /disks/*/kafka --rate 100M --unlinks 500
-  logstore purge /disks/*/kafka --metadata kafka:broker-1:9092
-  logstore purge /disk1/kafka --location ../kafka.deleting/UXyU9i5ARn6W00ON2taeWA_0 --before-due
 
-\b
-From cron, every ten minutes:
-  */10 * * * *  root  logstore purge /disks/*/kafka --rate 100M --quiet
-
-\b
-Directories that a broker left as '-stray' have no record, so nothing says when they may go, and no purge takes them.
-'logstore staged' lists them. 'logstore plan --strays' proposes a record, and so a due time, for each that is surely
-unwanted; 'logstore restore' brings one back.
-"""
-
-
-@click.command("purge", epilog=_EPILOG, short_help="Delete for ever what is staged and due.")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@click.option("--dry-run", is_flag=True, help="Print exactly what would be done, and do nothing; needs no lock.")
-@click.option("--rate", metavar="BYTES", help="Bytes a second for all disks together, for example 100M.")
-@click.option("--unlinks", type=click.IntRange(1), metavar="N", help="Files a second for all disks together.")
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 16),
-    metavar="N",
-    help="Workers on each disk; each removes several files at once where it waits for the disk. [default: 2]",
-)
-@click.option(
-    "--location", "locations", multiple=True, metavar="L", help="This one alone, as 'logstore staged' has it."
-)
-@click.option("--before-due", is_flag=True, help="Take it though its time has not come; only with --location.")
-@click.option(
-    "--metadata",
-    "specs",
-    metavar="SOURCE",
-    multiple=True,
-    help="Ask this metadata once more, as 'logstore plan' does, and keep what is wanted here again.",
-)
-@click.option("--keep-held", is_flag=True, help="Leave directories of which a process holds a file open.")
-@click.option("-q", "--quiet", is_flag=True, help="No line for each directory; the sums alone.")
-@fallback_records_option
-@passed_on_options
-def command(
+def run(
     *,
     paths: tuple[str, ...],
     dry_run: bool,
@@ -97,24 +54,7 @@ def command(
     fallback_folder: str | None,
     **broker: str | None,
 ) -> Exit:
-    """Delete what is staged in log dirs, and whose time has come. What is deleted cannot be brought back.
-
-    Only what is due goes, and only what carries a valid record. Interrupt it at any time: the next purge goes on.
-
-    Beside a running broker, what is staged in LOG_DIR.deleting goes all the same, and nothing of the broker's is
-    touched. What is staged in the log dir itself waits until the broker is stopped: it goes first, and from then on the
-    broker may be started, however long the rest takes.
-
-    Exit code 1: something that is due waits for a broker to be stopped, or is wanted again, and all else is purged; or
-    nothing of what --location names could be purged. Exit code 3: another 'logstore' works on what is staged there, or
-    the metadata cannot be trusted. Exit code 4: something that is due could not be removed. Exit code 130: it was
-    interrupted.
-    """
-    from logstore import SystemClock
-    from logstore.purge import PurgeRules
-    from reconciler.cli.frame import ask_again, log_dirs_in
-    from reconciler.next_steps import Call
-
+    """Delete what is staged in log dirs, and whose time has come. What is deleted cannot be brought back."""
     if before_due and not locations:
         raise UsageError("--before-due takes what may still be wanted: name each one with --location")
     clock = SystemClock()
@@ -127,8 +67,12 @@ def command(
     )
     fallback = fallback_records(fallback_folder)
     log_dirs, call = log_dirs_in(paths), Call(paths, specs, fallback_folder, **broker)
-    look = ask_again(call, fallback) if specs else None
-    rules.veto = look.veto if look else None
+    look: SecondLook | None = None
+    if specs:
+        from reconciler.cli.frame import ask_again  # which loads Arrow
+
+        look = ask_again(call, fallback)
+        rules.veto = look.veto
     with ExitStack() as stack:
         opened = OpenedLogDirs(stack)
         if dry_run:
@@ -155,16 +99,12 @@ def command(
 
 
 def _throttle(clock: Clock, rate: str | None, unlinks: int | None) -> Throttle | None:
-    from logstore.purge import Throttle
-
     if rate is None and unlinks is None:
         return None
     return Throttle(clock, bytes_per_s=None if rate is None else parse_rate(rate), unlinks_per_s=unlinks)
 
 
 def _say_nothing(locations: tuple[str, ...], call: Call) -> None:
-    from reconciler.next_steps import Step
-
     say(f"nothing was purged: {listed(locations)} is not staged here with a record, or is not due")
     why = "see what is staged, and from when on a purge may take it; --before-due takes it now"
     say_step(Step(why, call.staged()))
@@ -178,9 +118,6 @@ def _wanted_steps(reports: Sequence[LogDirPurge], look: SecondLook) -> list[Step
 
 def _say_ways_on(wanted: Iterable[Step], reports: Sequence[LogDirPurge], call: Call) -> None:
     """Say how what is wanted again comes back, and name the plan that gives strays of a broker a due time."""
-    from layout.directory_name import DirectoryKind, parse
-    from reconciler.next_steps import step_of_strays
-
     for step in wanted:
         say_step(step, "wanted again")
     kept = [each.location for report in reports for each in report.kept if each.why == "no-record"]
@@ -196,10 +133,6 @@ def _one_of(locations: tuple[str, ...]) -> Callable[[Staged], bool]:
 def _plan(
     log_dirs: Iterable[str], rules: PurgeRules, fallback: FallbackRecords, opened: OpenedLogDirs
 ) -> list[LogDirPurge]:
-    from logstore import NotALogDirError
-    from logstore.log_dir import ReadOnlyLogDir
-    from logstore.purge import planned_purge
-
     reports = []
     for path in log_dirs:
         try:
@@ -216,8 +149,6 @@ def _purge(
     opened: OpenedLogDirs, rules: PurgeRules, fallback: FallbackRecords, workers: int | None
 ) -> list[LogDirPurge]:
     """Purge the log dirs themselves first, under Kafka's own lock, and then what is staged beside them without it."""
-    from logstore.purge import DEFAULT_WORKERS, purge
-    from logstore.staging import Placement
 
     def part(log_dirs: Sequence[LogDir | StagingBeside], *placements: Placement) -> list[LogDirPurge]:
         chosen = replace(rules, placements=frozenset(placements))
@@ -242,18 +173,12 @@ def until_interrupted(work: Callable[[], Result], cancel: threading.Event) -> Re
     The handler only sets the event. Raised as an exception, an interrupt could hit any line of this thread. This thread
     never waits for the event itself, so it cannot hold the lock of the event when the handler sets it.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
-    from reconciler.cli.frame import show_busy
-
     with on_signals(lambda _: cancel.set()), ThreadPoolExecutor(1) as pool, show_busy("purging"):
         return pool.submit(work).result()
 
 
 def _print_report(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:
     """Print the lines that a dry run prints too to standard output, and the facts of a real run to standard error."""
-    from reconciler.text import visible
-
     lines = [] if quiet else _lines(report)
     sums = f"{report.log_dir}: {count(len(report.purged), 'directory', 'directories')}"
     sums += f", {size(sum(purged.bytes for purged in report.purged))}"

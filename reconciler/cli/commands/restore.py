@@ -7,52 +7,48 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import click
-
+from layout.directory_name import MAX_PARTITION
+from layout.errors import LayoutError
+from layout.ids import TopicId
+from layout.topic import METADATA_DIR, TopicPartition, check_full_topic_name
+from logstore import LogStoreError, NotALogDirError
+from logstore.log_dir import LogDir, LogDirView, ReadOnlyLogDir, read_identity
+from logstore.staging import (
+    FallbackRecords,
+    Placement,
+    Restored,
+    Staged,
+    find_staged,
+    forget_stray,
+    planned_restore,
+    restore,
+)
 from reconciler.cli.frame import (
     Exit,
     OpenedLogDirs,
     describe_staged,
     fallback_records,
-    fallback_records_option,
-    passed_on_options,
+    log_dirs_in,
     say,
     say_in_use,
     say_step,
     tell,
 )
-from reconciler.errors import UsageError
+from reconciler.errors import MetadataError, UsageError
+from reconciler.next_steps import Call, Command, Step
 from reconciler.text import count, visible
+from reconciler.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from layout.ids import TopicId
-    from layout.topic import TopicPartition
-    from logstore.log_dir import LogDir, LogDirView
-    from logstore.staging import FallbackRecords, Restored, Staged
     from reconciler.cli.frame import TwinSearch
     from reconciler.desired import BrokerKey
-    from reconciler.next_steps import Call, Command
 
 _CHOOSE = "stage that one first, or choose one"
-
-_EPILOG = """\b
-Examples:
-  logstore restore /disks/*/kafka --topic orders --dry-run
-  logstore restore /disks/*/kafka --topic-id UXyU9i5ARn6W00ON2taeWA
-  logstore restore /disk1/kafka --location ../kafka.deleting/UXyU9i5ARn6W00ON2taeWA_0
-  logstore restore /disk1/kafka --location orders-3.0123456789abcdef0123456789abcdef-stray
-
-\b
-'logstore staged' lists the locations. A stray that a broker left has no record: its name says what it was, and the
-broker finds its offsets anew. Where the name was cut, say what it was with --as TOPIC-PARTITION.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,29 +105,7 @@ class PlannedRestore:
         return f"{start}restore {self.staged.location} as {self.to.path}: {describe_staged(self.staged)}"
 
 
-@click.command("restore", epilog=_EPILOG, short_help="Bring staged replicas back, byte for byte.")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@click.option("--topic", metavar="T", help="Those of this topic, by full name.")
-@click.option("--partition", type=click.IntRange(0), metavar="P", help="Those of this partition.")
-@click.option("--topic-id", metavar="ID", help="Those with this topic ID.")
-@click.option("--location", "locations", multiple=True, metavar="L", help="This one, as 'logstore staged' has it.")
-@click.option("--all", "everything", is_flag=True, help="All that has a record; strays are named by other options.")
-@click.option("--as", "was", metavar="TOPIC-PARTITION", help="What a single stray was, where its name was cut.")
-@click.option("--as-stray", is_flag=True, help="Leave strays where they lie, and take their due time back.")
-@click.option(
-    "--metadata", "specs", metavar="SOURCE", multiple=True,
-    help="Ask this metadata, as 'logstore plan' does, which log dirs the broker has, and what it should have in them. "
-    "[default: the broker's own copy, where it lies in them]",
-)  # fmt: skip
-@click.option(
-    "--without-twin", is_flag=True,
-    help="Bring back what may be live in a log dir that was not given, or was staged as the worse of two copies, "
-    "because the other one is gone.",
-)  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Print exactly what would be done, and do nothing; needs no lock.")
-@fallback_records_option
-@passed_on_options
-def command(
+def run(
     *,
     paths: tuple[str, ...],
     topic: str | None,
@@ -147,19 +121,7 @@ def command(
     fallback_folder: str | None,
     **broker: str | None,
 ) -> Exit:
-    """Bring staged replicas back to where they were, with their names and checkpoint entries.
-
-    Give every log dir of the broker: where a replica of the same partition is live in any of them, the staged one
-    stays. It stays too where it may be live in a log dir that was not given, by what the broker registered, a journal
-    or the metadata say. Options that choose go together: a directory is restored when all of them fit. Nothing is ever
-    overwritten. No broker may run on the log dirs.
-
-    Exit code 1: nothing of that kind is staged. Exit code 3: a log dir is in use, or nothing could be restored. Exit
-    code 4: some could not be restored.
-    """
-    from reconciler.cli.frame import log_dirs_in
-    from reconciler.next_steps import Call, Step
-
+    """Bring staged replicas back to where they were, with their names and checkpoint entries."""
     known = None if was is None else parse_partition(was)
     wanted = RestoreChoice(topic, partition, _topic_id(topic_id), locations, everything, known, as_stray, without_twin)
     if wanted.names_nothing:
@@ -202,10 +164,6 @@ def parse_partition(text: str) -> TopicPartition:
     Raises:
         UsageError: the text names no possible partition.
     """
-    from layout.directory_name import MAX_PARTITION
-    from layout.errors import LayoutError
-    from layout.topic import TopicPartition, check_full_topic_name
-
     topic, _, digits = text.rpartition("-")
     if not (digits.isdecimal() and digits.isascii() and len(digits) < 11 and int(digits) <= MAX_PARTITION):
         raise UsageError(f"--as: {text!r:.80} is no partition: orders-3 is one")
@@ -217,9 +175,6 @@ def parse_partition(text: str) -> TopicPartition:
 
 
 def _topic_id(text: str | None) -> TopicId | None:
-    from layout.errors import LayoutError
-    from layout.ids import TopicId
-
     try:
         return None if text is None else TopicId.parse(text)
     except LayoutError as error:
@@ -228,9 +183,6 @@ def _topic_id(text: str | None) -> TopicId | None:
 
 def _open_read_only(log_dirs: Iterable[str], opened: OpenedLogDirs, stack: ExitStack) -> list[LogDirView]:
     """Open log dirs without their locks; say of each that is in use that this is only a look."""
-    from logstore import NotALogDirError
-    from logstore.log_dir import ReadOnlyLogDir
-
     views: list[LogDirView] = []
     for path in log_dirs:
         say_in_use(path)
@@ -268,8 +220,6 @@ def _planned_restores(
         The plan, and the log dirs that were not given and should be, with a blank for those whose path is not known;
         None: nothing stays for the want of one.
     """
-    from logstore.staging import find_staged
-
     chosen = []
     for view in views:
         try:
@@ -309,8 +259,6 @@ def _planned_restores(
 
 
 def _left_as_stray(view: LogDirView, staged: Staged) -> PlannedRestore:
-    from logstore.staging import Placement
-
     if staged.placement is Placement.IN_PLACE and staged.record is not None:
         return PlannedRestore(view, staged, None, None, as_stray=True)
     return PlannedRestore(view, staged, None, "it is no stray that was given a due time")
@@ -318,9 +266,7 @@ def _left_as_stray(view: LogDirView, staged: Staged) -> PlannedRestore:
 
 def _searches(given: Mapping[BrokerKey, Sequence[str]], specs: tuple[str, ...]) -> dict[BrokerKey, TwinSearch]:
     """Gather what can be known of each broker's other log dirs: on the disks, and from metadata."""
-    from layout.topic import METADATA_DIR
     from reconciler.cli.frame import TwinSearch, find_log_dirs
-    from reconciler.errors import MetadataError
     from reconciler.sources import load
 
     known = {broker: find_log_dirs(broker, paths) for broker, paths in given.items()}
@@ -360,8 +306,6 @@ def _unless_twin(step: PlannedRestore, search: TwinSearch) -> PlannedRestore:
 
 def _unless_worse(step: PlannedRestore) -> PlannedRestore:
     """Keep a replica that was staged as the worse of two copies: nothing shows that the better one is gone."""
-    from reconciler.verdicts import Verdict
-
     if step.to is None or step.staged.record is None or step.staged.record.verdict != Verdict.DUPLICATE:
         return step
     problem = (
@@ -373,7 +317,6 @@ def _unless_worse(step: PlannedRestore) -> PlannedRestore:
 
 def _broker(view: LogDirView) -> BrokerKey:
     """Identify the broker of a log dir by ``meta.properties``; log dirs without it are taken for one broker's."""
-    from logstore.log_dir import read_identity
     from reconciler.desired import BrokerKey
 
     identity = read_identity(view.path, None).identity
@@ -389,9 +332,6 @@ def _planned_restore(
     views: Sequence[LogDirView],
     taken: dict[TopicPartition, str],
 ) -> PlannedRestore:
-    from logstore import LogStoreError
-    from logstore.staging import planned_restore
-
     try:
         to = planned_restore(view, staged, known)
     except LogStoreError as error:
@@ -408,8 +348,6 @@ def _planned_restore(
 
 def _live_elsewhere(to: Restored, views: Sequence[LogDirView]) -> str | None:
     """Find the same partition live in another log dir of its broker, which would not start with both (FACTS §1.7)."""
-    from logstore import LogStoreError
-
     folder, _, name = to.path.rpartition("/")
     for view in views:
         if view.path != to.log_dir:
@@ -426,9 +364,6 @@ def _carry_out(
     step: PlannedRestore, log_dirs: Sequence[LogDir], known: TopicPartition | None, fallback: FallbackRecords
 ) -> bool:
     """Restore one directory; False: the engine refused, and the reason was said."""
-    from logstore import LogStoreError
-    from logstore.staging import forget_stray, restore
-
     (log_dir,) = (each for each in log_dirs if each.path == step.staged.log_dir)
     try:
         if step.as_stray:

@@ -10,43 +10,34 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import click
-
-from reconciler.cli.frame import Exit, Format, check_output, destination, output_options, say, scan_options, write_rows
+from logstore.rows import SCHEMA_VERSION, MetadataState
+from logstore.scan import scan_all
+from reconciler.cli.frame import (
+    Column,
+    Exit,
+    Format,
+    Inputs,
+    Page,
+    check_output,
+    destination,
+    open_page,
+    say,
+    sort_inputs,
+    with_progress,
+    write_rows,
+)
 from reconciler.text import age, count, size
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from reconciler.cli.frame import Inputs, Page
-
 SHOWN_ON_TERMINAL = 50
 
-_EPILOG = """\b
-Examples:
-  logstore scan /var/lib/kafka/data
-  logstore scan /disks/*/kafka --format ndjson | jq 'select(.kind == "stray")'
-  logstore scan /disks/*/kafka --format parquet -o "$(hostname).parquet"
-"""
 
-
-@click.command("scan", epilog=_EPILOG, short_help="What lies in log dirs, as a table, JSON, CSV or an inventory.")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@output_options(*Format)
-@scan_options
-@click.option("--limit", type=click.IntRange(0), metavar="N", help="Rows shown of each log dir in a table.")
-def command(
+def run(
     *, paths: tuple[str, ...], form: str, output: str | None, jobs: int | None, sizes: bool, limit: int | None
 ) -> Exit:
-    """Tell what lies in log dirs: replicas with their topic IDs, and everything else.
-
-    LOG_DIR is a log dir, a folder of brokers' disks, or an inventory that another scan wrote. Nothing is changed, and a
-    running broker is not disturbed. Parquet and Arrow files are inventories, which 'logstore audit' reads.
-
-    Exit code 4: a log dir is absent or cannot be read; the others were scanned.
-    """
-    from reconciler.cli.frame import sort_inputs
-
+    """Tell what lies in log dirs: replicas with their topic IDs, and everything else."""
     inputs = sort_inputs(paths)
     format_ = Format(form)
     check_output(format_, output, inputs.log_dirs, inputs.inventories)
@@ -70,10 +61,6 @@ class _Scanned:
         self.unreadable: list[str] = []
 
     def __iter__(self) -> Iterator[pa.Table]:
-        from logstore.rows import MetadataState
-        from logstore.scan import scan_all
-        from reconciler.cli.frame import with_progress
-
         failed = (MetadataState.ABSENT, MetadataState.UNREADABLE)
         log_dirs = self._inputs.log_dirs
         observations = scan_all(log_dirs, sizes=self._sizes, jobs=self._jobs)
@@ -97,8 +84,6 @@ class _Scanned:
 
 
 def _write(scanned: _Scanned, form: Format, output: str | None) -> None:
-    from logstore.rows import SCHEMA_VERSION
-
     with destination(output) as out:
         tables = _begun(iter(scanned))
         # After the first rows, because this loads Arrow, which a scan loads while its workers look.
@@ -129,8 +114,6 @@ def _write_json(
 
 
 def _show(scanned: _Scanned, output: str | None, limit: int | None) -> None:
-    from reconciler.cli.frame import open_page
-
     with open_page(output) as opened:
         most = SHOWN_ON_TERMINAL if limit is None and opened.is_terminal else limit
         for table in scanned:
@@ -190,8 +173,6 @@ def _order(row: dict[str, Any]) -> tuple[bool, str, str, int, str]:
 
 
 def _show_rows(opened: Page, rows: list[dict[str, Any]]) -> None:
-    from reconciler.cli.frame import Column
-
     columns = (
         Column("KIND"), Column("NAME"), Column("TOPIC ID"), Column("SIZE", right=True), Column("AGE", right=True),
         Column("PROBLEM"),

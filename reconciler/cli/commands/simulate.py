@@ -6,49 +6,36 @@ in memory where there is room for them, and are gone afterwards unless ``--keep`
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-import click
-
-from reconciler.cli.frame import Exit, Format, check_output, destination, output_options, say, say_step
+from logstore import UnreadableFileError
+from logstore.fs import read_small_file
+from reconciler.cli.frame import Exit, Format, check_output, destination, say, say_step
 from reconciler.errors import UsageError
+from reconciler.next_steps import Call, Step
+from reconciler.simulator.kernel import FaultRates
+from reconciler.simulator.runs import (
+    METADATA_FOLDER,
+    RunOutcome,
+    Scenario,
+    history_settings,
+    parse_scenario,
+    play_scenario,
+    shipped_scenarios,
+    shortest_failure,
+    simulate,
+)
 from reconciler.text import count
-
-if TYPE_CHECKING:
-    from reconciler.simulator.runs import RunOutcome, Scenario
 
 SCHEMA_VERSION = 1
 """Version of the JSON; raised whenever a field changes its meaning or goes."""
 
-_EPILOG = """\b
-Examples:
-  logstore simulate --seed 7 --brokers 5 --steps 2000
-  logstore simulate --seed 7 --faults default,crash=0.05,disk_full=0
-  logstore simulate --scenario stale-state --keep /root/simulated
 
-\b
---faults takes 'none', 'default' or KIND=RATE, by commas; a rate is a number from 0 to 1 for each message, or for each
-machine and simulated second. A wrong kind lists them all. --scenario takes a file, or the name of one that is shipped:
-  stale-state, stale-reads, reassigned-while-down, fewer-partitions, failed-disk
-"""
-
-
-@click.command("simulate", epilog=_EPILOG, short_help="A controller and brokers in one process, with faults.")
-@output_options(Format.TABLE, Format.JSON)
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Gives the whole history.")
-@click.option("--brokers", type=click.IntRange(1, 50), default=5, show_default=True, metavar="N", help="How many.")
-@click.option(
-    "--steps", type=click.IntRange(0), default=2000, show_default=True, metavar="N", help="Events, then rest."
-)
-@click.option("--faults", default="default", show_default=True, metavar="RATES", help="How often what goes wrong.")
-@click.option("--durable", is_flag=True, help="Sync before acknowledging, lose no disk, and look for every record.")
-@click.option("--scenario", metavar="FILE", help="Play this instead of a history from the seed.")
-@click.option("--keep", metavar="DIR", help="Leave the disks in this folder, which must be empty or not there yet.")
-def command(
+def run(
     *,
     form: str,
     output: str | None,
@@ -60,16 +47,7 @@ def command(
     scenario: str | None,
     keep: str | None,
 ) -> Exit:
-    """Play one history of a simulated cluster, look at every event, bring it to rest, and check every disk.
-
-    The same seed and options give the same history, byte for byte. A history that breaks a promise is played again, for
-    the shortest beginning that still does.
-
-    Exit code 0: every promise was kept. 1: one was broken; standard error has the seed, the number of steps and why.
-    """
-    from reconciler.simulator.kernel import FaultRates
-    from reconciler.simulator.runs import history_settings, play_scenario, shortest_failure, simulate
-
+    """Play one history of a simulated cluster, look at every event, bring it to rest, and check every disk."""
     check_output(Format(form), output, [])
     rates, asked = FaultRates.parse(faults), None if scenario is None else _scenario(scenario)
     folder = None if keep is None else _empty_folder(keep)
@@ -101,10 +79,6 @@ def _quiet(*names: str) -> Iterator[None]:
 
 
 def _scenario(given: str) -> Scenario:
-    from logstore import UnreadableFileError
-    from logstore.fs import read_small_file
-    from reconciler.simulator.runs import parse_scenario, shipped_scenarios
-
     known = shipped_scenarios()
     if given in known:
         return parse_scenario(known[given], given)
@@ -131,7 +105,6 @@ def _write(outcome: RunOutcome, form: Format, output: str | None) -> None:
         if form is Format.TABLE:
             out.write("".join(f"{line}\n" for line in outcome.lines).encode("utf-8", "surrogateescape"))
             return
-        import json
 
         document = {
             "schema_version": SCHEMA_VERSION,
@@ -148,9 +121,6 @@ def _write(outcome: RunOutcome, form: Format, output: str | None) -> None:
 
 
 def _say_outcome(outcome: RunOutcome, keep: str | None) -> Exit:
-    from reconciler.next_steps import Call, Step
-    from reconciler.simulator.runs import METADATA_FOLDER
-
     faults = ", ".join(f"{kind} {number}" for kind, number in outcome.faults.items()) or "none"
     say(
         f"seed {outcome.seed}: {count(outcome.steps, 'step')}, {count(outcome.events, 'event')} in all, "

@@ -6,37 +6,36 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING
 
-import click
-
+from logstore import LogStoreError
+from logstore.log_dir import LogDirView, ReadOnlyLogDir
+from logstore.purge import measure_removal
+from logstore.staging import (
+    BROKERS_STRAY,
+    FallbackRecords,
+    Staged,
+    damaged_lines,
+    find_staged,
+    open_staging_root,
+    planned_restore,
+)
 from reconciler.cli.frame import (
+    Column,
     Exit,
     Format,
     check_output,
     destination,
     fallback_records,
-    fallback_records_option,
-    output_options,
-    passed_on_options,
+    log_dirs_in,
+    open_page,
     say,
     say_step,
 )
+from reconciler.next_steps import Call, step_of_strays
 from reconciler.text import NOTHING, age, count, csv_text, moment, size
-
-if TYPE_CHECKING:
-    from logstore.log_dir import LogDirView
-    from logstore.staging import FallbackRecords, Staged
 
 SCHEMA_VERSION = 1
 """Version of the JSON; raised whenever a field changes its meaning or goes."""
-
-_EPILOG = """\b
-Examples:
-  logstore staged /disks/*/kafka
-  logstore staged /disks/*/kafka --format ndjson | jq 'select(.state == "stray")'
-  logstore staged /disk1/kafka --format csv -o staged.csv
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +73,10 @@ class StagedRow:
     problem: str | None
 
 
-@click.command("staged", epilog=_EPILOG, short_help="What waits for its purge, and how to bring it back.")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@output_options(Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV)
-@fallback_records_option
-@passed_on_options
-def command(
+def run(
     *, paths: tuple[str, ...], form: str, output: str | None, fallback_folder: str | None, **broker: str | None
 ) -> Exit:
-    """List what is staged in log dirs, and the '-stray' directories that a broker left.
-
-    Each one says when a purge may take it, and where it would go back to. Of strays, which have no such time, the plan
-    that gives them one is named. Nothing is changed, no lock is taken, and a running broker is not disturbed.
-
-    Exit code 4: a log dir is absent or cannot be read; the others are listed.
-    """
-    from reconciler.cli.frame import log_dirs_in
-    from reconciler.next_steps import Call, step_of_strays
-
+    """List what is staged in log dirs, and the '-stray' directories that a broker left."""
     log_dirs = log_dirs_in(paths)
     check_output(Format(form), output, log_dirs)
     now_ms = time.time_ns() // 1_000_000
@@ -111,10 +96,6 @@ def command(
 
 
 def _rows(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tuple[list[StagedRow], list[str]]:
-    from logstore import LogStoreError
-    from logstore.log_dir import ReadOnlyLogDir
-    from logstore.staging import damaged_lines, find_staged
-
     rows, unreadable = [], []
     for path in log_dirs:
         try:
@@ -130,9 +111,6 @@ def _rows(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tu
 
 
 def _row(log_dir: LogDirView, staged: Staged, now_ms: int) -> StagedRow:
-    from logstore import LogStoreError
-    from logstore.staging import planned_restore
-
     record, problem, home = staged.record, staged.problem, None
     try:
         home = planned_restore(log_dir, staged).path
@@ -159,17 +137,12 @@ def _row(log_dir: LogDirView, staged: Staged, now_ms: int) -> StagedRow:
 def _state(staged: Staged, now_ms: int) -> str:
     if staged.record is not None:
         return "due" if staged.is_due(now_ms) else "staged"
-    from logstore.staging import BROKERS_STRAY
 
     return "stray" if staged.problem == BROKERS_STRAY else "damaged"
 
 
 def _weigh(log_dir: LogDirView, staged: Staged) -> tuple[int | None, int | None]:
     """Count files and bytes; None: the directory cannot be read, or is gone by now."""
-    from logstore import LogStoreError
-    from logstore.purge import measure_removal
-    from logstore.staging import open_staging_root
-
     try:
         root = open_staging_root(log_dir, staged.placement)
         if root is None:
@@ -190,8 +163,6 @@ def _text(form: Format, rows: Sequence[StagedRow]) -> str:
 
 
 def _show(rows: Sequence[StagedRow], output: str | None, now_ms: int, *, readable: int, unreadable: int) -> None:
-    from reconciler.cli.frame import Column, open_page
-
     columns = (
         Column("STATE"), Column("WAS"), Column("TOPIC ID"), Column("SIZE", right=True), Column("STAGED"), Column("DUE"),
         Column("VERDICT"), Column("LOCATION"), Column("RETURNS TO, OR WHAT STANDS IN THE WAY"),

@@ -8,16 +8,21 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
-
-from reconciler.cli.frame import Exit, Format, InterruptedRunError, check_output, destination, output_options, say
+from reconciler.cli.frame import (
+    Column,
+    Exit,
+    Format,
+    InterruptedRunError,
+    check_output,
+    destination,
+    open_page,
+    say,
+)
 from reconciler.errors import RefusedError
 from reconciler.text import NOTHING, count
-
-if TYPE_CHECKING:
-    from reconciler.topic_ids import ClusterSeen, TopicFound
+from reconciler.topic_ids import ClusterSeen, TopicFound, TopicIdState, assign_topic_id, connect, new_ids, read_cluster
 
 SCHEMA_VERSION = 1
 """Version of the JSON; raised whenever a field changes its meaning or goes."""
@@ -25,41 +30,11 @@ SCHEMA_VERSION = 1
 ASSIGNED, NOT_WRITTEN = "assigned", "not_written"
 """States of topics after ``--assign``, besides those of :class:`reconciler.topic_ids.TopicIdState`."""
 
-_EPILOG = """\b
-Examples:
-  logstore topic-ids zk1:2181,zk2:2181/kafka
-  logstore topic-ids zk1:2181 --topic 'orders*' --assign
-  logstore topic-ids zk1:2181 --format json -o topics.json
 
-\b
-A controller of Kafka 2.8 or later gives every topic an ID when it takes office, so a cluster that runs one needs this
-never. It is for clusters whose brokers stay older, and for ZooKeeper data that is brought back without a cluster.
-Each node is written only if it, and the controller's epoch, are as they were read: whoever writes in between wins.
-"""
-
-
-@click.command("topic-ids", epilog=_EPILOG, short_help="Topics without an ID in ZooKeeper, and IDs for them.")
-@click.argument("address", metavar="HOST:PORT[,...][/CHROOT]")
-@output_options(Format.TABLE, Format.JSON)
-@click.option("--topic", "patterns", multiple=True, metavar="PATTERN", help="These topics alone, by full name.")
-@click.option("--assign", is_flag=True, help="Write an ID for each topic that has none; else nothing is written.")
-@click.option(
-    "--running-controller", is_flag=True,
-    help="Write though a controller is in office; it does not learn of the IDs before another one takes over.",
-)  # fmt: skip
-def command(
+def run(
     *, address: str, form: str, output: str | None, patterns: tuple[str, ...], assign: bool, running_controller: bool
 ) -> Exit:
-    """List the topics of a cluster that is kept in ZooKeeper, with their topic IDs, and give IDs to those without.
-
-    Only the topics' own nodes are written, as Kafka itself writes them (version 3). What cannot be read whole, is
-    marked for deletion, or has an ID already is left as it is.
-
-    Exit code 0: every topic has an ID. 1: some have none. 3: refused, and nothing was written: a controller is in
-    office, KRaft has taken over, or ZooKeeper does not answer. 4: some IDs were not written; the output says why.
-    """
-    from reconciler.topic_ids import connect, read_cluster
-
+    """List the topics of a cluster that is kept in ZooKeeper, with their topic IDs, and give IDs to those without."""
     check_output(Format(form), output, [])
     with connect(address.removeprefix("zk:")) as client:
         seen = read_cluster(client, address)
@@ -90,8 +65,6 @@ def _refuse_running(seen: ClusterSeen, address: str, *, allowed: bool) -> None:
 
 def _assign(client: Any, seen: ClusterSeen, rows: list[dict[str, Any]]) -> None:
     """Write one node after the other, and note the result in the rows."""
-    from reconciler.topic_ids import TopicIdState, assign_topic_id, new_ids
-
     by_name = {topic.topic: topic for topic in seen.topics}
     ids = new_ids(os.urandom, {topic.topic_id for topic in seen.topics if topic.topic_id is not None})
     try:
@@ -114,7 +87,6 @@ def _write(seen: ClusterSeen, rows: list[dict[str, Any]], form: Format, output: 
         with destination(output) as out:
             out.write(f"{json.dumps(document, indent=2)}\n".encode())
         return
-    from reconciler.cli.frame import Column, open_page
 
     with open_page(output) as opened:
         columns = (Column("STATE"), Column("TOPIC ID"), Column("TOPIC"), Column("WHY"))

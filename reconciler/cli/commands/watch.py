@@ -12,27 +12,28 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
-import click
+import orjson
 
+from logstore.rows import utf8
+from logstore.watch import Watch, WatchTimes
 from reconciler.cli.frame import (
+    NO_METADATA,
     Exit,
+    Inputs,
     abandon_output,
+    choose_metadata,
     destination,
     is_output_unread,
-    metadata_option,
     on_signals,
     say,
     say_warnings,
+    sort_inputs,
 )
 from reconciler.errors import UsageError
 from reconciler.text import count
-
-if TYPE_CHECKING:
-    from logstore.watch import Watch
-    from reconciler.cli.frame import Inputs
-    from reconciler.watch import VerdictChange, WatchedMetadata
+from reconciler.watch import VerdictChange, WatchedMetadata, verdict_changes
 
 SCHEMA_VERSION = 1
 """Version of a line; raised whenever a field changes its meaning or goes."""
@@ -42,48 +43,17 @@ MOST_WEIGHED = 1000
 
 _TICK_S = 1.0
 
-_EPILOG = """\b
-Examples:
-  logstore watch /disks/*/kafka --metadata /disks/1/kafka
-  logstore watch /disks/*/kafka | jq -c 'select(.after == "STALE_ID")'
-  logstore watch /disks/*/kafka --initial --for 0            # once: all that is not OK now
-"""
 
-
-@click.command("watch", epilog=_EPILOG, short_help="Tell each verdict that changes, as a line of NDJSON.")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@metadata_option
-@click.option("--initial", is_flag=True, help="Begin with all verdicts that are not OK.")
-@click.option(
-    "--interval", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
-    help="Read everything again so often; finds what gives no event, such as a change inside a partition dir.",
-)  # fmt: skip
-@click.option("--for", "seconds", type=click.FloatRange(0), metavar="SECONDS", help="End after so long.")
-def command(
+def run(
     *, paths: tuple[str, ...], specs: tuple[str, ...], initial: bool, interval: float, seconds: float | None
 ) -> Exit:
-    """Watch log dirs and the cluster's metadata, and write a line for each verdict that changes.
-
-    LOG_DIR is a log dir or a folder of brokers' disks; log dirs that appear later in such a folder are not watched.
-    Nothing is changed, no lock is taken, and a running broker is not disturbed. A log dir that goes away is ABSENT
-    until it is back, and so is what was in it.
-
-    A line has schema_version, time_ms, log_dir, name, cluster_id, broker, topic, partition, disk_topic_id,
-    metadata_topic_id, before, after, bytes, disk_bytes and evidence. "before" is empty for what was not there, "after"
-    for what is gone. Where a replica is nowhere and was nowhere, log_dir and name are null. "bytes" adds up the lengths
-    of files, "disk_bytes" what is allocated for them, as tables of other commands show and 'du' does.
-
-    Ctrl-C ends it. Exit code 0: it was ended. 3: the metadata cannot be trusted.
-    """
+    """Watch log dirs and the cluster's metadata, and write a line for each verdict that changes."""
     with suppress(KeyboardInterrupt):
         _run(paths, specs, initial=initial, interval=interval, seconds=seconds)
     return Exit.CLEAN
 
 
 def _run(paths: Sequence[str], specs: Sequence[str], *, initial: bool, interval: float, seconds: float | None) -> None:
-    from logstore.watch import Watch, WatchTimes
-    from reconciler.cli.frame import sort_inputs
-
     inputs = sort_inputs(paths)
     if inputs.inventories:
         raise UsageError(f"{inputs.inventories[0]} is an inventory, in which nothing ever changes: give log dirs")
@@ -103,17 +73,12 @@ def _run(paths: Sequence[str], specs: Sequence[str], *, initial: bool, interval:
 
 def _metadata(specs: Sequence[str], inputs: Inputs) -> WatchedMetadata:
     """Load the metadata as an audit does; a source that was found without being named is watched where it lies."""
-    from reconciler.cli.frame import NO_METADATA, choose_metadata
-    from reconciler.watch import WatchedMetadata
-
     states = choose_metadata(specs, inputs, time.time_ns() // 1_000_000)
     watched = list(specs) if specs else [state.identity.location for state in states]
     return WatchedMetadata([] if NO_METADATA in specs else watched, states, say)
 
 
 def _write_changes(watch: Watch, metadata: WatchedMetadata, out: BinaryIO, initial: bool, until: float | None) -> None:
-    from reconciler.watch import verdict_changes
-
     is_shown, left = initial, MOST_WEIGHED
     for changes in verdict_changes(watch, metadata, tick_s=_TICK_S):
         for change in changes if is_shown else ():
@@ -136,10 +101,6 @@ def _sizes_of(change: VerdictChange, watch: Watch) -> tuple[int, int] | None:
 
 
 def _line(change: VerdictChange, sizes: tuple[int | None, int | None]) -> bytes:
-    import orjson
-
-    from logstore.rows import utf8
-
     line = {
         "schema_version": SCHEMA_VERSION,
         "time_ms": time.time_ns() // 1_000_000,

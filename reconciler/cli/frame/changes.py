@@ -7,23 +7,25 @@ with the recovery after a crash, a dry run refuses.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from layout.errors import InvalidNameError
+from layout.scheme import INTENT_FILE, STAGING_DIR, UNCLEAN_FILE
+from logstore import ChangeRefusedError, LogDirInUseError, LogStoreError, NotALogDirError, UnknownReplicaError
+from logstore.log_dir import LogDir, StagingBeside, find_lock_holder
+from logstore.namespaces import PlannedChange, carry_out
+from logstore.staging import FallbackRecords, Staged
+from logstore.store import LogStore, StoreOptions, recover_all
+from reconciler.cli.frame.inputs import log_dirs_in
 from reconciler.cli.frame.lifecycle import Exit, say
 from reconciler.cli.frame.options import fallback_records
 from reconciler.cli.frame.output import Column, Format, check_output, destination, open_page
 from reconciler.errors import RefusedError, UsageError
 from reconciler.text import count, csv_text
-
-if TYPE_CHECKING:
-    from logstore.log_dir import LogDir, StagingBeside
-    from logstore.namespaces import PlannedChange
-    from logstore.staging import FallbackRecords, Staged
-    from logstore.store import LogStore
-
 
 CHANGE_SCHEMA_VERSION = 1
 """Version of the JSON; raised whenever a field changes its meaning or goes."""
@@ -40,22 +42,14 @@ def change_store(
 ) -> Exit:
     """Plan a change of a store and carry it out, or show its steps; the exit code is 4 if a log dir is offline.
 
-    Args:
-        paths: log dirs of one broker, all of them.
-        plan: makes the plan.
-        dry_run: whether to stop after the plan.
-        form: format of the steps; only a dry run shows a table of them.
-        output: file for the steps.
-        fallback_folder: folder of the records that found no room in a log dir.
+    The paths are all the log dirs of one broker. Only a dry run, which stops after the plan, shows a table of its
+    steps.
 
     Raises:
         UsageError: a path, a name or an option cannot be used.
         RefusedError: the change would do harm or makes no sense.
         LogStoreError: the system refused, or a disk failed.
     """
-    from logstore.namespaces import carry_out
-    from reconciler.cli.frame.inputs import log_dirs_in
-
     log_dirs = log_dirs_in(paths)
     check_output(Format(form), output, log_dirs)
     with open_store(log_dirs, fallback_folder, dry_run=dry_run) as store:
@@ -82,10 +76,6 @@ def open_store(log_dirs: tuple[str, ...], fallback_folder: str | None, *, dry_ru
     Raises:
         UsageError, RefusedError: as :func:`change_store`.
     """
-    from layout.errors import InvalidNameError
-    from logstore import ChangeRefusedError, UnknownReplicaError
-    from logstore.store import LogStore, StoreOptions
-
     if dry_run:
         for path in log_dirs:
             refuse_unrecovered(path)
@@ -106,8 +96,6 @@ def refuse_unrecovered(path: str) -> None:
     Raises:
         RefusedError: a crash left a change unfinished, or a process is changing the log dir right now.
     """
-    from layout.scheme import INTENT_FILE, UNCLEAN_FILE
-
     for name in (INTENT_FILE, UNCLEAN_FILE):
         if os.path.lexists(f"{path}/{name}"):
             raise RefusedError(
@@ -138,8 +126,6 @@ def write_change(
     rows: list[dict[str, Any]], columns: tuple[str, ...], form: Format, output: str | None, document: dict[str, Any]
 ) -> None:
     """Write rows as a table, NDJSON or CSV, or a whole document as JSON."""
-    import json
-
     if form is Format.TABLE:
         _write_table(rows, columns, output)
         return
@@ -166,8 +152,6 @@ def _write_table(rows: list[dict[str, Any]], columns: tuple[str, ...], output: s
 
 def why_in_use(path: str) -> str | None:
     """Say why a log dir is locked, in the words of a failed lock; None: no process holds it. Takes no lock."""
-    from logstore.log_dir import find_lock_holder
-
     holder = find_lock_holder(os.path.abspath(path))
     if holder is None:
         return None
@@ -178,8 +162,6 @@ def why_in_use(path: str) -> str | None:
 
 def say_in_use(path: str) -> bool:
     """Say that a process holds the lock of a log dir, which is only looked at; False, and not a word: it is free."""
-    from logstore.log_dir import find_lock_holder
-
     holder = find_lock_holder(os.path.abspath(path))
     if holder is not None:
         say(f"{os.path.abspath(path)} is in use by {holder}; this is only a look")
@@ -199,15 +181,8 @@ class OpenedLogDirs:
     def open(self, paths: Iterable[str], fallback: FallbackRecords, *, beside: bool = False) -> None:
         """Lock, open and recover log dirs; for each that cannot be opened, say why.
 
-        Args:
-            paths: of the log dirs.
-            fallback: the fallback records.
-            beside: of a log dir that is in use, open what is staged beside it alone.
+        ``beside``: of a log dir that is in use, open what is staged beside it alone.
         """
-        from logstore import LogDirInUseError, LogStoreError, NotALogDirError
-        from logstore.log_dir import LogDir, StagingBeside
-        from logstore.store import recover_all
-
         for path in paths:
             try:
                 try:
@@ -234,10 +209,6 @@ class OpenedLogDirs:
 
         A log dir whose own lock alone guards what is staged beside it stays open.
         """
-        from layout.scheme import STAGING_DIR
-        from logstore import LogStoreError
-        from logstore.log_dir import StagingBeside
-
         left, self.log_dirs = self.log_dirs, []
         for log_dir in left:
             try:
@@ -258,11 +229,7 @@ class OpenedLogDirs:
         self._codes.append(code)
 
     def code(self, worked: int) -> Exit:
-        """Return the exit code: the gravest refusal if nothing was worked on, else partly failed, else clean.
-
-        Args:
-            worked: number of log dirs that were worked on.
-        """
+        """Return the exit code: the gravest refusal if no log dir was worked on, else partly failed, else clean."""
         if not self._codes:
             return Exit.CLEAN
         return Exit.PARTLY_FAILED if worked else max(self._codes)

@@ -7,15 +7,24 @@ start, what is staged, who holds the locks, and how much room the disks have.
 from __future__ import annotations
 
 import os
+import posixpath
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from layout.directory_name import MAX_DIRECTORY_NAME
+from logstore import LogStoreError
+from logstore.log_dir import LOCK_FILE, ReadOnlyLogDir
+from logstore.scan import Observation, scan_all
+from logstore.staging import FallbackRecords, Placement, Staged, find_staged, stages_in_place
+from reconciler.audit import AuditResult, audit
+from reconciler.cli.frame.changes import why_in_use
 from reconciler.cli.frame.inputs import Inputs, is_forbidden, is_full, takes_no_file, worth_having
+from reconciler.cli.frame.output import show_busy, with_progress
 from reconciler.cli.frame.question import broker_in_question
+from reconciler.desired import BrokerKey, Completeness, DesiredState, Mode, by_cluster, is_own_copy
 from reconciler.next_steps import (
     NAMED_AT_ONCE,
     REPAIRED,
@@ -29,15 +38,17 @@ from reconciler.next_steps import (
     next_steps,
     worth_freeing,
 )
+from reconciler.plan import (
+    PlanOrigin,
+    RepairChoice,
+    RepairView,
+    led_elsewhere,
+    propose_repair,
+    uncertain_replicas,
+)
+from reconciler.preflight import Preflight, StartEffect, look_at_broker, preflight
 from reconciler.text import age, moment
 from reconciler.verdicts import BENIGN, URGENCY, Judged, Row, Verdict, broker_of, compare
-
-if TYPE_CHECKING:
-    from logstore.scan import Observation
-    from logstore.staging import FallbackRecords, Staged
-    from reconciler.audit import AuditResult
-    from reconciler.desired import BrokerKey, DesiredState
-    from reconciler.preflight import Preflight
 
 _DAY_MS = 86_400_000
 
@@ -72,21 +83,12 @@ def examine(
 ) -> list[ExaminedBroker]:
     """Look at every broker whose log dirs were given.
 
-    Args:
-        inputs: the log dirs.
-        states: the metadata.
-        call: how the command was called; each broker gets its own log dirs.
-        fallback: where records lie that found no room.
-        now_ms: in ms since 1970.
+    The call says how the command was called; each broker gets its own log dirs.
 
     Raises:
         RefusedError: the metadata does not fit the log dirs.
         UsageError: a release does not have the mode that was named.
     """
-    from logstore.scan import scan_all
-    from reconciler.cli.frame.output import show_busy, with_progress
-    from reconciler.desired import by_cluster
-
     seen = list(with_progress(scan_all(inputs.log_dirs), len(inputs.log_dirs), "scanning log dirs"))
     clusters = {each.identity.cluster_id for each in seen if each.identity is not None and each.identity.cluster_id}
     of_cluster = by_cluster(states, clusters)
@@ -118,8 +120,6 @@ def _by_broker(seen: Sequence[Observation]) -> dict[BrokerKey, list[Observation]
 
 
 def _fleet(seen: Sequence[Observation], states: Sequence[DesiredState], now_ms: int) -> AuditResult:
-    from reconciler.audit import audit
-
     with tempfile.TemporaryDirectory(prefix="logstore-doctor-") as folder:
         return audit([each.rows for each in seen], [], states, folder, now_ms=now_ms)
 
@@ -142,11 +142,6 @@ def _examined(
     judged: Sequence[Judged],
     evidence: _Evidence,
 ) -> ExaminedBroker:
-    from logstore.log_dir import LOCK_FILE
-    from logstore.staging import stages_in_place
-    from reconciler.cli.frame.changes import why_in_use
-    from reconciler.desired import Mode
-
     states, now_ms = evidence.states, evidence.now_ms
     start = _start(call, states, now_ms)
     in_use = tuple(path for path in call.log_dirs if why_in_use(path) is not None)
@@ -212,8 +207,6 @@ class _RepairEvidence:
 
 
 def _repair_evidence(found: Mapping[Verdict, FoundVerdict], evidence: _Evidence) -> _RepairEvidence:
-    from reconciler.plan import PlanOrigin, RepairChoice, RepairView, propose_repair, uncertain_replicas
-
     if not found.keys() & frozenset(REPAIRED):
         return _RepairEvidence()
     view = RepairView.of(evidence.seen, evidence.states, (), evidence.now_ms)
@@ -229,8 +222,6 @@ def _by_verdict(judged: Sequence[Judged]) -> dict[Verdict, list[Judged]]:
 
 
 def _first(judged: Judged) -> str:
-    import posixpath
-
     row: Mapping[str, Any] = judged.observed or judged.wanted or {}
     place = f"{row['topic']}-{row['partition']}"
     if judged.observed is not None:
@@ -240,8 +231,6 @@ def _first(judged: Judged) -> str:
 
 def _in_sync(states: Mapping[str, DesiredState], judged: Sequence[Judged]) -> frozenset[tuple[str, int | None]]:
     """Topic and partition of each live replica that is as it should be, and in sync or led by another live broker."""
-    from reconciler.plan import led_elsewhere
-
     strays = [each.observed for each in judged if _is_bare_stray(each) and each.observed is not None]
     bare = {
         (str(row["topic"]), int(row["partition"])) for row in strays if None not in (row["topic"], row["partition"])
@@ -335,15 +324,11 @@ def _is_directory(row: Row) -> bool:
 
 
 def _start(call: Call, states: Mapping[str, DesiredState], now_ms: int) -> Preflight:
-    from reconciler.preflight import look_at_broker, preflight
-
     seen = look_at_broker(call.log_dirs, call.metadata_log_dir)
     return preflight(seen, broker_in_question(call.release, call.mode, seen, states.values()), states, now_ms)
 
 
 def _obstacles(start: Preflight, runs: bool) -> tuple[Obstacle, ...]:
-    from reconciler.preflight import StartEffect
-
     return tuple(
         Obstacle(each.rule, each.problem, each.place.log_dir, each.place.name)
         for each in start.findings
@@ -373,8 +358,6 @@ def _about(broker: BrokerKey, call: Call, judged: Sequence[Judged], result: Audi
 
 def _trust(state: DesiredState | None, broker: BrokerKey, now_ms: int) -> tuple[MetadataTrust, str]:
     """Judge the metadata, and say in a clause what is wrong with it."""
-    from reconciler.desired import Completeness, is_own_copy
-
     if state is None or not state.topics.num_rows:
         return MetadataTrust.NONE, "no metadata of this cluster was given or found, or it knows no topic"
     identity = state.identity
@@ -397,10 +380,6 @@ def _trust(state: DesiredState | None, broker: BrokerKey, now_ms: int) -> tuple[
 
 def _recorded(log_dir: str, fallback: FallbackRecords) -> list[Staged]:
     """List what is staged in a log dir and has its record, there or in the folder of fallback records."""
-    from logstore import LogStoreError
-    from logstore.log_dir import ReadOnlyLogDir
-    from logstore.staging import find_staged
-
     try:
         with ReadOnlyLogDir.open(log_dir) as opened:
             return [staged for staged in find_staged(opened, fallback) if staged.record is not None]
@@ -418,8 +397,6 @@ def _with_record(row: dict[str, Any], kept: Mapping[tuple[str, str], Staged]) ->
 
 def _staged(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tuple[int, int, int | None, int]:
     """Count what waits and what is due, find the earliest due time of what waits, and count what is due inside."""
-    from logstore.staging import Placement
-
     counts, earliest, inside = Counter[bool](), None, 0
     for path in log_dirs:
         for staged in _recorded(path, fallback):

@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from logstore import ChangeRefusedError, DamagedRecordError, InventoryError, LogStoreError, NotALogDirError
-from reconciler.cli.frame.completion import complete_paths
-from reconciler.cli.frame.suggestions import SuggestingGroup, options_suggested
+from reconciler.cli.frame.suggestions import SuggestingGroup, complete_paths, options_suggested
 from reconciler.errors import ReconcilerError
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Commands(SuggestingGroup):
-    """A group of commands, each in a module of its own, in a variable called ``command``."""
+    """A group of commands, each with its parameters in a module of its own, in a variable called ``command``."""
 
     def __init__(self, *args: Any, commands_by_name: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
         """Take the commands in the order of ``--help``: name → (module, one line of help)."""
@@ -73,6 +72,12 @@ class Commands(SuggestingGroup):
         if ctx.meta.get(_UNREAD) and ended in (Exit.CLEAN, Exit.FINDINGS):
             ended = Exit.CLOSED_PIPE
         ctx.exit(int(ended))
+
+
+def carry_out(command: str, given: Mapping[str, Any], function: str = "run") -> Exit:
+    """Load what a command does, a function of a module in ``reconciler.cli.commands``, and do it."""
+    ended: Exit = getattr(importlib.import_module(f"reconciler.cli.commands.{command}"), function)(**given)
+    return ended
 
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -8,6 +8,7 @@ an option.
 
 from __future__ import annotations
 
+import getpass
 import os
 import re
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from layout.errors import InvalidQuestionError
+from logstore import InvalidSettingError, parse_duration
 from reconciler.cli.frame.output import Format
 from reconciler.errors import UsageError
 from reconciler.next_steps import FALLBACK_FOLDER
@@ -102,25 +105,97 @@ def passed_on_fallback_option(function: Function) -> Function:
     )(function)
 
 
+def change_options(function: Function) -> Function:
+    """Add ``--dry-run``, ``--format``, ``-o`` and ``--spare-records``, alike in every command that changes a store."""
+    function = output_options(*TEXT_FORMATS)(fallback_records_option(function))
+    return click.option("--dry-run", is_flag=True, help="Show every step that would be taken, and take none.")(function)
+
+
+DEFAULT_RELEASE = "3.9"
+"""The release that is asked about where nothing tells it."""
+
+
+_MODES = ("kraft", "zookeeper", "migration")
+
+
+def broker_options(function: Function) -> Function:
+    """Add ``--kafka``, ``--mode`` and ``--metadata-log-dir``, alike in every command that asks about a start."""
+    for option in (
+        click.option(
+            "--metadata-log-dir",
+            metavar="DIR",
+            help="As in metadata.log.dir. [default: the first LOG_DIR, as for a broker]",
+        ),
+        click.option(
+            "--mode",
+            type=click.Choice(_MODES),
+            help="Where the broker takes its metadata from; migration is ZooKeeper mode with migration to KRaft "
+            "enabled. [default: as meta.properties tells, else kraft]",
+        ),
+        click.option(
+            "--kafka",
+            metavar="RELEASE",
+            help="Release of the broker, for example 3.7.1. [default: the oldest that a broker of a KRaft cluster's "
+            f"metadata can have, else {DEFAULT_RELEASE}]",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def passed_on_options(function: Function) -> Function:
+    """Add the same options to a command that asks nothing about a start, and prints commands that do.
+
+    The command takes them as ``**broker``, and gives them to its ``Call``.
+    """
+    why = "Passed on to the commands that are printed, as 'logstore doctor' takes it."
+    for option in (
+        click.option("--metadata-log-dir", metavar="DIR", help=why),
+        click.option("--mode", type=click.Choice(_MODES), help=why),
+        click.option("--kafka", "release", metavar="RELEASE", callback=_checked_release, help=why),
+    ):
+        function = option(function)
+    return function
+
+
+def _checked_release(_: click.Context, __: click.Parameter, release: str | None) -> str | None:
+    check_question(release, None)
+    return release
+
+
+def check_question(kafka: str | None, mode: str | None) -> None:
+    """Refuse a release or a mode that does not exist before anything is read.
+
+    Raises:
+        UsageError: there is no such release, none that is known, or it does not have the mode.
+    """
+    if kafka is None:
+        return
+    # These take longer to load than click.
+    from reconciler.preflight import BrokerAsked, BrokerMode, KafkaRelease, check_known
+
+    try:
+        release = KafkaRelease.parse(kafka)
+        check_known(release)
+        if mode is not None:
+            BrokerAsked.of(release, BrokerMode(mode))
+    except InvalidQuestionError as error:
+        raise UsageError(str(error)) from error
+
+
 def fallback_records(folder: str | None) -> FallbackRecords:
     """Find the folder of fallback records.
 
     Raises:
         UsageError: the named folder is not there.
     """
-    from logstore.staging import FallbackRecords
+    from logstore.staging import FallbackRecords  # which takes longer to load than click
 
     if not folder:
         return FallbackRecords(FALLBACK_FOLDER if os.path.isdir(FALLBACK_FOLDER) else None)
     if not os.path.isdir(folder):
         raise UsageError(f"--spare-records: {folder} is no directory")
     return FallbackRecords(os.path.abspath(folder))
-
-
-def change_options(function: Function) -> Function:
-    """Add ``--dry-run``, ``--format``, ``-o`` and ``--spare-records``, alike in every command that changes a store."""
-    function = output_options(*TEXT_FORMATS)(fallback_records_option(function))
-    return click.option("--dry-run", is_flag=True, help="Show every step that would be taken, and take none.")(function)
 
 
 def parse_rate(text: str) -> int:
@@ -175,8 +250,6 @@ def parse_share(text: str) -> float:
 
 def user_name() -> str:
     """Name the user who runs the command and, under sudo, the user who called it."""
-    import getpass
-
     try:
         name = getpass.getuser()
     except (KeyError, OSError):
@@ -191,8 +264,6 @@ def parse_duration_option(option: str, text: str) -> int:
     Raises:
         UsageError: the text is no duration; the message names the option.
     """
-    from logstore import InvalidSettingError, parse_duration
-
     try:
         return parse_duration(text)
     except InvalidSettingError as error:

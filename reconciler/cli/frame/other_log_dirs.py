@@ -70,12 +70,7 @@ class Returning:
 
 
 def find_log_dirs(broker: BrokerKey, given: Sequence[str]) -> KnownLogDirs:
-    """Look for further log dirs of a broker, without a lock.
-
-    Args:
-        broker: whose log dirs they are.
-        given: paths of those that were given.
-    """
+    """Look for further log dirs of a broker beside those that were given, without a lock."""
     named = [journal.log_dirs for _, journal in read_history(given).journals]
     places = {os.path.realpath(path) for path in given}
     ids = {_directory_id(path) for path in given} - {None}
@@ -97,12 +92,7 @@ class TwinSearch:
     """Says of each replica that is to come back to one broker whether it may have a live twin elsewhere."""
 
     def __init__(self, known: KnownLogDirs, states: Sequence[DesiredState]) -> None:
-        """Gather what metadata says of the broker.
-
-        Args:
-            known: the log dirs of the broker.
-            states: metadata of its cluster, the newest last.
-        """
+        """Gather what metadata of its cluster, the newest last, says of the broker."""
         self.known = known
         self._name, node = f"broker {known.broker.node}", known.broker.node
         self._registered = _registered(states, node)

@@ -41,13 +41,9 @@ class Format(StrEnum):
 
 
 def check_output(form: Format, path: str | None, log_dirs: Iterable[str], read: Iterable[str] = ()) -> None:
-    """Check that the output can be written, before any work is done.
+    """Check that the output can be written, before any work is done: to a file, or None for standard output.
 
-    Args:
-        form: the format of the output.
-        path: the file, or None for standard output.
-        log_dirs: log dirs, into which nothing may be written.
-        read: files that will be read, which must not be overwritten.
+    Nothing may be written into a log dir, or over a file that will be read.
 
     Raises:
         UsageError: a binary format would go to a terminal, or the file cannot be made, would lie in a log dir, or will
@@ -67,10 +63,7 @@ def check_output(form: Format, path: str | None, log_dirs: Iterable[str], read: 
 def refuse_inside(path: str, log_dirs: Iterable[str], instead: str = "name another place") -> None:
     """Refuse a path that lies in a log dir, where a broker or an audit would stumble over it.
 
-    Args:
-        path: the path to write to.
-        log_dirs: the known log dirs; any other is recognised by the files in it.
-        instead: the advice at the end of the sentence.
+    A log dir is one that is known, or is recognised by the files in it; ``instead`` ends the sentence.
 
     Raises:
         UsageError: the path lies in a log dir.
@@ -152,14 +145,9 @@ def _standard_output() -> Iterator[BinaryIO]:
 
 
 def write_rows(form: Format, batches: Iterable[Any], schema: Any, schema_version: int, out: BinaryIO) -> None:
-    """Write Arrow rows in a format that needs nothing but rows.
+    """Write Arrow rows in a format that needs nothing but rows: ``ndjson``, ``csv``, ``parquet`` or ``arrow``.
 
-    Args:
-        form: ``ndjson``, ``csv``, ``parquet`` or ``arrow``.
-        batches: Arrow tables with the columns of the schema.
-        schema: the schema of the rows.
-        schema_version: the version of the schema, for the lines of NDJSON.
-        out: takes the bytes.
+    The version of the schema is for the lines of NDJSON.
     """
     from logstore.rows import InventoryForm, write_inventory
     from reconciler.text import write_csv, write_lines

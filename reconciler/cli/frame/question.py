@@ -1,92 +1,26 @@
-"""The broker that a command asks about: the options that name its release and mode, and their defaults."""
+"""The broker that a command asks about: its release and mode, given, or taken from the disks and the metadata."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable
 
-import click
-
+from layout.errors import InvalidQuestionError
+from layout.meta_properties import MetaProperties
 from reconciler.cli.frame.lifecycle import say
+from reconciler.cli.frame.options import DEFAULT_RELEASE
+from reconciler.desired import DesiredState
 from reconciler.errors import UsageError
+from reconciler.preflight import (
+    NEWEST_RELEASE,
+    BrokerAsked,
+    BrokerMode,
+    KafkaRelease,
+    SeenBroker,
+    release_of_level,
+)
 
-if TYPE_CHECKING:
-    from reconciler.desired import DesiredState
-    from reconciler.preflight import BrokerAsked, KafkaRelease, SeenBroker
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-DEFAULT_RELEASE = "3.9"
-"""The release that is asked about where nothing tells it."""
-
-_MODES = ("kraft", "zookeeper", "migration")
 _PATCHES_DIFFER = ((3, 2), (3, 6), (3, 7))
 """Releases whose patches start in different ways; metadata tell none of a patch."""
-
-
-def broker_options(function: Function) -> Function:
-    """Add ``--kafka``, ``--mode`` and ``--metadata-log-dir``, alike in every command that asks about a start."""
-    for option in (
-        click.option(
-            "--metadata-log-dir",
-            metavar="DIR",
-            help="As in metadata.log.dir. [default: the first LOG_DIR, as for a broker]",
-        ),
-        click.option(
-            "--mode",
-            type=click.Choice(_MODES),
-            help="Where the broker takes its metadata from; migration is ZooKeeper mode with migration to KRaft "
-            "enabled. [default: as meta.properties tells, else kraft]",
-        ),
-        click.option(
-            "--kafka",
-            metavar="RELEASE",
-            help="Release of the broker, for example 3.7.1. [default: the oldest that a broker of a KRaft cluster's "
-            f"metadata can have, else {DEFAULT_RELEASE}]",
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-def passed_on_options(function: Function) -> Function:
-    """Add the same options to a command that asks nothing about a start, and prints commands that do.
-
-    The command takes them as ``**broker``, and gives them to its ``Call``.
-    """
-    why = "Passed on to the commands that are printed, as 'logstore doctor' takes it."
-    for option in (
-        click.option("--metadata-log-dir", metavar="DIR", help=why),
-        click.option("--mode", type=click.Choice(_MODES), help=why),
-        click.option("--kafka", "release", metavar="RELEASE", callback=_checked_release, help=why),
-    ):
-        function = option(function)
-    return function
-
-
-def _checked_release(_: click.Context, __: click.Parameter, release: str | None) -> str | None:
-    check_question(release, None)
-    return release
-
-
-def check_question(kafka: str | None, mode: str | None) -> None:
-    """Refuse a release or a mode that does not exist before anything is read.
-
-    Raises:
-        UsageError: there is no such release, none that is known, or it does not have the mode.
-    """
-    from layout.errors import InvalidQuestionError
-    from reconciler.preflight import BrokerAsked, BrokerMode, KafkaRelease, check_known
-
-    if kafka is None:
-        return
-    try:
-        release = KafkaRelease.parse(kafka)
-        check_known(release)
-        if mode is not None:
-            BrokerAsked.of(release, BrokerMode(mode))
-    except InvalidQuestionError as error:
-        raise UsageError(str(error)) from error
 
 
 def say_assumed_release(kafka: str | None, states: Iterable[DesiredState]) -> None:
@@ -98,21 +32,14 @@ def say_assumed_release(kafka: str | None, states: Iterable[DesiredState]) -> No
 def broker_in_question(
     kafka: str | None, mode: str | None, seen: SeenBroker, states: Iterable[DesiredState] = ()
 ) -> BrokerAsked:
-    """Choose the broker in question.
+    """Choose the broker in question, of the release and mode that were given.
 
-    Args:
-        kafka: its release; None: the oldest that a broker of the metadata can have.
-        mode: its mode; None: the identities decide, where version 0 is ZooKeeper's and 1 KRaft's.
-        seen: its log dirs.
-        states: the metadata.
+    The release is else the oldest that a broker of the metadata can have; the mode is else that of the identities:
+    version 0 is ZooKeeper's, and 1 KRaft's.
 
     Raises:
         UsageError: the release does not have the mode that was named.
     """
-    from layout.errors import InvalidQuestionError
-    from layout.meta_properties import MetaProperties
-    from reconciler.preflight import BrokerAsked, BrokerMode, KafkaRelease
-
     release = _assumed(states)[0] if kafka is None else KafkaRelease.parse(kafka)
     if mode is not None:
         try:
@@ -137,8 +64,6 @@ def broker_in_question(
 
 def _assumed(states: Iterable[DesiredState]) -> tuple[KafkaRelease, str]:
     """Return the release that the metadata speak of, or else a likely one, and what it was taken from."""
-    from reconciler.preflight import NEWEST_RELEASE, KafkaRelease, release_of_level
-
     for identity in (state.identity for state in states):
         if identity.metadata_version is not None:
             level = f"{identity.location} has metadata.version {identity.metadata_version}"

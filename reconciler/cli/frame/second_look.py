@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-from reconciler.cli.frame.inputs import choose_metadata, sort_inputs
+from logstore import ChangeRefusedError, LogStoreError
+from logstore.log_dir import ReadOnlyLogDir
+from logstore.scan import Observation, scan_all
+from logstore.staging import FallbackRecords, Staged, find_staged, planned_restore
+from reconciler.cli.frame.inputs import sort_inputs
+from reconciler.cli.frame.metadata import choose_metadata
+from reconciler.desired import DesiredState, by_cluster
 from reconciler.errors import RefusedError
 from reconciler.next_steps import Call, Step
-from reconciler.text import moment
-
-if TYPE_CHECKING:
-    from logstore.scan import Observation
-    from logstore.staging import FallbackRecords, Staged
-    from reconciler.desired import DesiredState
-    from reconciler.verdicts import Row
+from reconciler.text import json_objects, moment
+from reconciler.verdicts import Row, broker_of, reasons_for_distrust, wanted_again
 
 _TOO_LATE = "it was staged after the metadata was asked"
 
@@ -41,19 +41,12 @@ class SecondLook:
 def ask_again(call: Call, fallback: FallbackRecords) -> SecondLook:
     """Ask the metadata about everything that is staged in log dirs.
 
-    Args:
-        call: how the command was called; its log dirs may be folders of them.
-        fallback: the fallback records.
+    The call says how the command was called; its log dirs may be folders of them.
 
     Raises:
         UsageError, MetadataError: a source does not exist, or cannot be read.
         RefusedError: the metadata cannot be trusted, or belongs to another cluster.
     """
-    from logstore.scan import scan_all
-    from reconciler.desired import by_cluster
-    from reconciler.text import json_objects
-    from reconciler.verdicts import broker_of, reasons_for_distrust, wanted_again
-
     inputs = sort_inputs(call.log_dirs)
     given = choose_metadata(call.metadata, inputs, _now_ms())
     seen = list(scan_all(inputs.log_dirs, sizes=False))
@@ -87,10 +80,6 @@ def _ask_about(
     call: Call,
 ) -> None:
     """Enter what is staged in one log dir; half of a replica that a purge has begun to empty comes back never."""
-    from logstore import ChangeRefusedError, LogStoreError
-    from logstore.log_dir import ReadOnlyLogDir
-    from logstore.staging import find_staged, planned_restore
-
     as_of_ms = state.identity.as_of_ms or 0
     with ReadOnlyLogDir.open(seen.log_dir) as log_dir:
         for staged in find_staged(log_dir, fallback):

@@ -1,4 +1,4 @@
-"""Suggests the nearest command, option or value where the one that was typed does not exist.
+"""Help while a command is typed: the nearest name where one does not exist, and paths that a shell completes.
 
 What other programs call something of ours counts as near: ``version``, ``help TOPIC``, ``-V`` and ``--json``.
 """
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import click
+from click.shell_completion import CompletionItem
 
 
 class SuggestingGroup(click.Group):
@@ -69,3 +70,25 @@ def options_suggested() -> Iterator[None]:
 
 def _did_you_mean(near: Sequence[str]) -> str:
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+ON_DISK = frozenset({"LOG_DIR...", "PATH", "PLAN", "REQUEST", "SOURCE", "FILE", "DIR", "FOLDER", "BACKUP..."})
+"""What ``--help`` calls the values that are paths, or may be."""
+
+
+class PathText(click.types.StringParamType):
+    """A text as it stands, which the shell completes as a path."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Leave the completion to the shell, which knows paths better."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+def complete_paths(command: click.Command) -> None:
+    """Let a shell complete the paths among the parameters of a command, and of the commands in it."""
+    for parameter in command.params:
+        if parameter.type is click.STRING and parameter.metavar in ON_DISK:
+            parameter.type = PathText()
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            complete_paths(below)

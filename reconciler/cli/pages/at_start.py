@@ -104,9 +104,8 @@ def with_metadata(
 def possible_brokers(home: PathInLogDir | None, states: Sequence[DesiredState]) -> tuple[BrokerAsked, ...]:
     """Return the brokers that a log dir can belong to, one of each release and mode whose answers differ.
 
-    Args:
-        home: the log dir; its ``meta.properties`` tells the mode, and since 3.7 it has a directory ID.
-        states: metadata; those of a KRaft cluster tell the oldest release of its brokers.
+    Its ``meta.properties`` tells the mode, and since 3.7 it has a directory ID. The metadata of a KRaft cluster tells
+    the oldest release of its brokers.
     """
     mode, is_late = _by_identity(home)
     if mode is None:

@@ -37,13 +37,9 @@ _COLUMNS: tuple[Column, ...] = (
 
 
 def show_audit(result: AuditResult, page: Page, verdicts: Sequence[Verdict], limit: int | None) -> None:
-    """Write the page.
+    """Write the page: the findings of some verdicts, and totals that always cover all.
 
-    Args:
-        result: the audit.
-        page: takes the text.
-        verdicts: the verdicts whose findings are listed; the totals always cover all.
-        limit: the most findings to list; None: all of them in a pipe, some on a terminal.
+    Without a limit it lists all of them in a pipe, and some on a terminal.
     """
     _totals(result, page)
     _fleet(result, page)

@@ -72,13 +72,9 @@ def explain_log_dir(home: PathInLogDir, rows: Sequence[Mapping[str, Any]]) -> Ex
 def explain_directory(
     path: str, home: PathInLogDir | None, row: Mapping[str, Any] | None, states: Sequence[DesiredState] = ()
 ) -> Explanation:
-    """Explain any other directory.
+    """Explain any other directory, from its row of the scan; without a log dir only its name is explained.
 
-    Args:
-        path: the path of the directory.
-        home: its log dir; None: there is none, and only the name is explained.
-        row: the row of the scan for it.
-        states: metadata; with them the brokers' answers hang on what the cluster wants here.
+    With metadata the brokers' answers hang on what the cluster wants here.
 
     Raises:
         RefusedError: the metadata does not fit the log dir.

@@ -9,17 +9,16 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from logstore.rows import VARYING
+from logstore.scan import Folder, ScanOptions, scan, scan_directories
 from reconciler.cli.frame import PathInLogDir
 from reconciler.cli.pages.at_start import AtStart, possible_brokers
-from reconciler.next_steps import step_of_finding
+from reconciler.desired import DesiredState, Mode, by_cluster
+from reconciler.next_steps import Call, step_of_finding
 from reconciler.text import moment
-
-if TYPE_CHECKING:
-    from reconciler.desired import DesiredState, Mode
-    from reconciler.next_steps import Call
-    from reconciler.verdicts import Judged
+from reconciler.verdicts import CASES, Doubt, Judged, Verdict, advice_of, broker_of, compare, with_doubt
 
 _JUDGED_MOST = 20
 _UNSEEN = (
@@ -61,17 +60,12 @@ class Explanation:
 
 def scan_rows(log_dir: str) -> list[dict[str, Any]]:
     """Scan a log dir, without sizes and times."""
-    from logstore.scan import scan
-
     rows: list[dict[str, Any]] = scan(log_dir, sizes=False).rows.to_pylist()
     return rows
 
 
 def _dated(row: dict[str, Any], home: PathInLogDir) -> dict[str, Any]:
     """Return the row of a replica with the time of its newest file, on which a doubt depends; others as they are."""
-    from logstore.rows import VARYING
-    from logstore.scan import Folder, ScanOptions, scan_directories
-
     if row["name"] != home.name or row["partition"] is None or row["kind"] == "checkpoint_entry":
         return row
     folder, _, name = posixpath.normpath(f"{home.log_dir}/{home.name}").rpartition("/")
@@ -84,19 +78,11 @@ def judge_name(
 ) -> tuple[Judgement, ...]:
     """Judge the name in the log dir; it has one verdict, none, or one for each entry of a checkpoint.
 
-    Args:
-        home: the log dir and the name.
-        rows: of that log dir.
-        states: the metadata.
-        call: how the command was called; its other log dirs are looked at too.
-        now_ms: in ms since 1970.
+    The rows are of that log dir; the other ones of the call are looked at too.
 
     Raises:
         RefusedError: the metadata does not fit the log dir.
     """
-    from reconciler.desired import by_cluster
-    from reconciler.verdicts import Verdict, compare
-
     others = [row for log_dir in call.log_dirs if log_dir != home.log_dir for row in scan_rows(log_dir)]
     has_more = not others and not _is_sole_log_dir(rows[0]["node_id"], states)
     clusters = by_cluster(states, {row["cluster_id"] for row in rows if row["cluster_id"]})
@@ -123,8 +109,6 @@ def judge_name(
 
 def _evidence(judged: Judged, clusters: Mapping[str, DesiredState]) -> str:
     """Return the evidence, with the doubt that the verdict is in, or with why none is known."""
-    from reconciler.verdicts import CASES, Doubt, broker_of, with_doubt
-
     observed = judged.observed or {}
     if judged.doubt is not None or CASES[judged.case].doubt is not Doubt.CHANGED_SINCE_METADATA:
         return with_doubt(judged.evidence, judged.doubt)
@@ -140,8 +124,6 @@ def _evidence(judged: Judged, clusters: Mapping[str, DesiredState]) -> str:
 
 def _words(judged: Judged, mode: Mode | None, limit: str) -> tuple[str, str]:
     """Say what a verdict means and what follows from it; what is OK is so no further than was looked."""
-    from reconciler.verdicts import Verdict, advice_of
-
     advice = advice_of(judged.verdict, mode)
     if judged.verdict is not Verdict.OK:
         return advice.meaning, advice.why

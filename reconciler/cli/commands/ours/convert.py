@@ -2,52 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import click
+from typing import Any
 
 from layout.scheme import Scheme
-from reconciler.cli.frame import Exit, change_options, change_store
-
-if TYPE_CHECKING:
-    from logstore.namespaces import PlannedChange
-    from logstore.store import LogStore
-
-_EPILOG = """\b
-Examples:
-  logstore convert /disks/*/logstore --to by-topic-id --dry-run
-  logstore convert /disks/*/logstore --to by-topic-id
-  logstore convert /disks/*/logstore --to flat
-
-\b
-Schemes:
-  flat          orders-0                                  as Kafka has it
-  namespaced    org/apache/orders-0                       a directory for each tier of a namespace
-  by-topic-id   51/517c94f62e40467e96d3438ddad69e58_0     a rename of the topic touches no data
-"""
+from logstore.namespaces import plan_convert
+from reconciler.cli.frame import Exit, change_store
 
 
-@click.command("convert", epilog=_EPILOG, short_help="Lay out log dirs by another scheme, and back.")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@click.option(
-    "--to", "scheme", type=click.Choice([scheme.value for scheme in Scheme]), required=True, help="The new scheme."
-)
-@change_options
-def command(
-    *, paths: tuple[str, ...], scheme: str, dry_run: bool, form: str, output: str | None, fallback_folder: str | None
-) -> Exit:
-    """Convert all the log dirs of one broker to another scheme: every replica is renamed, nothing is copied.
-
-    Give every log dir of the broker. A crash on the way is no harm: whatever opens the log dirs next carries the
-    conversion out to its end. A log dir that a real broker reads is never converted.
-
-    Exit code 3: refused, and nothing was changed; the message lists what the scheme cannot hold or what is in the way.
-    4: the system refused and all was undone, or a disk failed and the rest is done at the next run.
-    """
-
-    def plan(store: LogStore) -> PlannedChange:
-        from logstore.namespaces import plan_convert
-
-        return plan_convert(store, Scheme(scheme))
-
-    return change_store(paths, plan, dry_run=dry_run, form=form, output=output, fallback_folder=fallback_folder)
+def run(*, paths: tuple[str, ...], scheme: str, **how: Any) -> Exit:
+    """Convert all the log dirs of one broker to another scheme: every replica is renamed, nothing is copied."""
+    return change_store(paths, lambda store: plan_convert(store, Scheme(scheme)), **how)

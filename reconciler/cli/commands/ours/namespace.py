@@ -6,99 +6,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
-
+from layout.scheme import INTENT_FILE
+from layout.topic import namespace_of
+from logstore import STALE_DELAY, Settings, parse_duration
+from logstore.journal import find_namespace_dirs, namespace_at
+from logstore.log_dir import ReadOnlyLogDir
+from logstore.namespaces import PlannedChange, plan_create, plan_delete, plan_move, plan_rename
+from logstore.rows import Kind
+from logstore.scan import scan_all
+from logstore.store import LogStore
 from reconciler.cli.frame import (
     CHANGE_SCHEMA_VERSION,
-    TEXT_FORMATS,
     Exit,
     Format,
-    SuggestingGroup,
-    change_options,
     change_store,
     check_output,
-    output_options,
+    log_dirs_in,
     say,
     write_change,
 )
 from reconciler.errors import RefusedError, UsageError
 
-if TYPE_CHECKING:
-    from logstore.namespaces import PlannedChange
-    from logstore.store import LogStore
 
-_EPILOG = """\b
-Examples:
-  logstore namespace create org:apache /disks/*/logstore
-  logstore namespace list /disks/*/logstore --below org
-  logstore namespace move orders /disks/*/logstore --to org:apache
-  logstore namespace rename org:apache:orders org:apache:purchases /disks/*/logstore
-  logstore namespace delete org /disks/*/logstore --recursive --dry-run
-
-\b
-Give every log dir of the broker. A change is done in all of them or in none; if a crash cuts it short, whatever opens
-them next carries it out to its end. Exit code 3: refused, and nothing was changed.
-"""
-
-
-def _example(arguments: str) -> str:
-    return f"\b\nExample:\n  logstore namespace {arguments}"
-
-
-@click.group(
-    "namespace",
-    cls=SuggestingGroup,
-    epilog=_EPILOG,
-    short_help="Create, list and delete namespaces; move and rename topics.",
-)
-def command() -> None:
-    """Namespaces of log dirs: directories for the tiers of org:apache, with the topics in them."""
-
-
-@command.command(
-    "create",
-    epilog=_example("create org:apache /disks/*/logstore --dry-run"),
-    short_help="Create a namespace with all its tiers.",
-)
-@click.argument("namespace")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@change_options
 def create(*, namespace: str, paths: tuple[str, ...], **how: Any) -> Exit:
-    """Create a namespace with all its tiers: org:apache makes org and org:apache."""
-
-    def plan(store: LogStore) -> PlannedChange:
-        from logstore.namespaces import plan_create
-
-        return plan_create(store, namespace)
-
-    return change_store(paths, plan, **how)
+    """Create a namespace with all its tiers."""
+    return change_store(paths, lambda store: plan_create(store, namespace), **how)
 
 
-@command.command(
-    "delete",
-    epilog=_example("delete org /disks/*/logstore --recursive --dry-run"),
-    short_help="Delete a namespace, empty or with all that is in it.",
-)
-@click.argument("namespace")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@click.option("--recursive", is_flag=True, help="With all namespaces below it; the topics in them are staged.")
-@click.option(
-    "--delay", metavar="TIME", help="How long what is staged is kept: 4h, 7d, or ms. [default: 4h]", default=None
-)
-@change_options
 def delete(*, namespace: str, paths: tuple[str, ...], recursive: bool, delay: str | None, **how: Any) -> Exit:
-    """Delete a namespace that is empty, or with --recursive whatever is in it.
-
-    Topics are staged, not deleted: 'logstore staged' lists them, and until their time is over 'logstore restore' brings
-    them back, once the namespace was created again.
-    """
+    """Delete a namespace, empty or with all that is in it."""
 
     def plan(store: LogStore) -> PlannedChange:
-        from logstore import STALE_DELAY, Settings, parse_duration
-        from logstore.namespaces import plan_delete
-
         if delay is not None:
             store.settings = Settings({"": {STALE_DELAY: parse_duration(delay)}})
         return plan_delete(store, namespace, recursive=recursive)
@@ -106,59 +46,18 @@ def delete(*, namespace: str, paths: tuple[str, ...], recursive: bool, delay: st
     return change_store(paths, plan, **how)
 
 
-@command.command(
-    "move",
-    epilog=_example("move orders /disks/*/logstore --to org:apache"),
-    short_help="Move a topic to another namespace.",
-)
-@click.argument("topic")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@click.option("--to", "namespace", required=True, metavar="NAMESPACE", help="Where it goes; '' is the default one.")
-@change_options
 def move(*, topic: str, paths: tuple[str, ...], namespace: str, **how: Any) -> Exit:
-    """Move a topic, by its full name, to another namespace."""
-
-    def plan(store: LogStore) -> PlannedChange:
-        from logstore.namespaces import plan_move
-
-        return plan_move(store, topic, namespace)
-
-    return change_store(paths, plan, **how)
+    """Move a topic to another namespace."""
+    return change_store(paths, lambda store: plan_move(store, topic, namespace), **how)
 
 
-@command.command(
-    "rename",
-    epilog=_example("rename org:apache:orders org:apache:purchases /disks/*/logstore"),
-    short_help="Give a topic another name.",
-)
-@click.argument("topic")
-@click.argument("new_topic")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@change_options
 def rename(*, topic: str, new_topic: str, paths: tuple[str, ...], **how: Any) -> Exit:
-    """Give a topic another name; both are full names."""
-
-    def plan(store: LogStore) -> PlannedChange:
-        from logstore.namespaces import plan_rename
-
-        return plan_rename(store, topic, new_topic)
-
-    return change_store(paths, plan, **how)
+    """Give a topic another name."""
+    return change_store(paths, lambda store: plan_rename(store, topic, new_topic), **how)
 
 
-@command.command(
-    "list", epilog=_example("list /disks/*/logstore --below org"), short_help="List namespaces, with what is in them."
-)
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@click.option("--below", metavar="NAMESPACE", default="", help="Only those below this one.")
-@output_options(*TEXT_FORMATS)
 def list_(*, paths: tuple[str, ...], below: str, form: str, output: str | None) -> Exit:
-    """List the namespaces of log dirs, with how many topics and replicas are in each, those below it not counted.
-
-    Takes no lock. Exit code 1: a change is under way in a log dir, or was cut short, so the list may be half of it.
-    """
-    from reconciler.cli.frame import log_dirs_in
-
+    """List the namespaces of log dirs, with how many topics and replicas are in each, those below it not counted."""
     log_dirs = log_dirs_in(paths)
     check_output(Format(form), output, log_dirs)
     with_directory, half_done = _namespaces_with_directory(log_dirs)
@@ -179,10 +78,6 @@ def list_(*, paths: tuple[str, ...], below: str, form: str, output: str | None) 
 
 def _namespaces_with_directory(log_dirs: tuple[str, ...]) -> tuple[set[str], list[str]]:
     """Find the namespaces with a directory in some log dir, and the log dirs with an unfinished change."""
-    from layout.scheme import INTENT_FILE
-    from logstore.journal import find_namespace_dirs, namespace_at
-    from logstore.log_dir import ReadOnlyLogDir
-
     found, half_done = set[str](), list[str]()
     for path in log_dirs:
         with ReadOnlyLogDir.open(path) as log_dir:
@@ -196,10 +91,6 @@ def _namespaces_with_directory(log_dirs: tuple[str, ...]) -> tuple[set[str], lis
 
 def _topics(log_dirs: tuple[str, ...]) -> tuple[Counter[str], Counter[str]]:
     """Count the topics and the live replicas of each namespace; the default one has the empty name."""
-    from layout.topic import namespace_of
-    from logstore.rows import Kind
-    from logstore.scan import scan_all
-
     replicas: Counter[str] = Counter()
     for seen in scan_all(log_dirs, sizes=False):
         kinds, topics = (seen.rows.column(name).to_pylist() for name in ("kind", "topic"))

@@ -20,7 +20,7 @@ from click.testing import Result
 
 from layout.ids import TopicId
 from reconciler.audit import AUDIT_SCHEMA_VERSION, Accepted
-from reconciler.cli.commands.audit import ACCEPTED
+from reconciler.cli.parameters.audit import ACCEPTED
 from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
 from tests.reconciler.cli.conftest import shown_space

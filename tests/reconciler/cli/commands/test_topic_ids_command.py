@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from reconciler.topic_ids import write as write_ids
+from reconciler.cli.commands import topic_ids as topic_ids_command
 from tests.reconciler.topic_ids.test_topic_ids_write import GOOD, Tree
 
 Run = Callable[..., Result]
@@ -25,7 +25,7 @@ def tree(monkeypatch: pytest.MonkeyPatch) -> Tree:
     def connect(_address: str) -> Iterator[Any]:
         yield made
 
-    monkeypatch.setattr(write_ids, "connect", connect)
+    monkeypatch.setattr(topic_ids_command, "connect", connect)
     return made
 
 
@@ -63,14 +63,14 @@ def test_a_controller_in_office_is_a_refusal_with_its_override(tree: Tree, run: 
 
 
 def test_what_was_overtaken_makes_the_run_partly_failed(tree: Tree, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    written = write_ids.assign_topic_id
+    written = topic_ids_command.assign_topic_id
 
     def overtaken(client: Any, seen: Any, topic: Any, topic_id: Any) -> str | None:
         if topic.topic == "orders":
             tree.put("/brokers/topics/orders", GOOD)
         return written(client, seen, topic, topic_id)
 
-    monkeypatch.setattr(write_ids, "assign_topic_id", overtaken)
+    monkeypatch.setattr(topic_ids_command, "assign_topic_id", overtaken)
     result = run("topic-ids", "zk:2181", "--assign", "--format", "json")
     assert (result.exit_code, states(result)) == (4, {"orders": "not_written", "org:orders": "assigned"})
 
@@ -79,7 +79,7 @@ def test_an_interrupt_says_how_far_it_came(tree: Tree, run: Run, monkeypatch: py
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(write_ids, "assign_topic_id", interrupted)
+    monkeypatch.setattr(topic_ids_command, "assign_topic_id", interrupted)
     result = run("topic-ids", "zk:2181", "--assign")
     assert (result.exit_code, "interrupted after 0 topics" in result.stderr) == (130, True)
 

@@ -1,0 +1,78 @@
+"""The parameters of ``logstore audit``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from reconciler.cli.frame import (
+    TEXT_FORMATS,
+    Exit,
+    Format,
+    carry_out,
+    metadata_option,
+    output_options,
+    passed_on_fallback_option,
+    passed_on_options,
+    scan_options,
+)
+from reconciler.verdicts import Verdict
+
+_EPILOG = """\b
+Examples:
+  logstore audit /disks/*/kafka --metadata /disks/1/kafka
+  logstore audit inventories/*.parquet --metadata kraft:snapshot.checkpoint --report report/
+  logstore audit /disks/*/kafka --format json | jq '.disk_bytes.STRAY'
+"""
+
+ACCEPTED = ("own-metadata", "inventory-age", "doubt")
+"""The values of ``reconciler.audit.Accepted``, which takes long to import."""
+
+
+@click.command(
+    "audit", epilog=_EPILOG, short_help="Compare log dirs with the cluster's metadata: a verdict for each replica."
+)
+@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
+@metadata_option
+@output_options(*TEXT_FORMATS, Format.PARQUET)
+@click.option(
+    "--report", metavar="FOLDER", help="Leave findings.parquet, topics.parquet, summary.json and report.html."
+)
+@click.option("--all", "all_rows", is_flag=True, help="List the replicas that are OK as well.")
+@click.option("--previous", metavar="FOLDER", help="The --report of an earlier audit: finds topics whose ID changed.")
+@click.option(
+    "--verdict", "chosen", metavar="VERDICT", multiple=True, type=click.Choice(list(Verdict), case_sensitive=False),
+    help="Show findings of this verdict alone; may be given several times. The exit code speaks of all.",
+)  # fmt: skip
+@click.option(
+    "--accept", "accepted", metavar="WHAT", multiple=True, type=click.Choice(ACCEPTED),
+    help="Count this as no reason to act: own-metadata (of a stopped broker, as in a backup), inventory-age, or doubt "
+    "(findings in doubt). It stays listed; may be given several times.",
+)  # fmt: skip
+@click.option(
+    "--inventory-gap", metavar="SPAN", default="24h", show_default=True,
+    help="An inventory that is older or younger than the metadata by more is a finding.",
+)  # fmt: skip
+@click.option(
+    "--limit", type=click.IntRange(0), metavar="N", help="Findings shown in a table. [default: 50 on a terminal]"
+)
+@scan_options
+@click.option("--memory", metavar="SIZE", help="What the join may use, for example 4GB; more goes to disk.")
+@click.option("--spark", is_flag=True, help="Join with Spark instead of on this machine alone.")
+@click.option("--master", metavar="URL", help="With --spark: the cluster to run on. [default: this machine]")
+@passed_on_fallback_option
+@passed_on_options
+def command(**given: Any) -> Exit:
+    """Compare log dirs with the cluster's metadata, and give each replica a verdict.
+
+    LOG_DIR is a log dir, a folder of brokers' disks, or an inventory that 'logstore scan --format parquet' wrote; log
+    dirs are grouped into brokers by their meta.properties. No broker and no Java is needed, and nothing is changed.
+
+    A finding is in doubt where the metadata is older than what it condemns, or an inventory older than the metadata
+    that misses something in it: the column doubt says which, and the totals count these apart.
+
+    Exit code 0: nobody has to act. 1: there are findings, in doubt or not. 3: metadata or an inventory cannot be
+    trusted. 4: something was found that cannot be read.
+    """
+    return carry_out("audit", given)

@@ -1,0 +1,1 @@
+"""What the verbs for log dirs of our own take."""

@@ -1,0 +1,32 @@
+"""The parameters of ``logstore scan``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from reconciler.cli.frame import Exit, Format, carry_out, output_options, scan_options
+
+_EPILOG = """\b
+Examples:
+  logstore scan /var/lib/kafka/data
+  logstore scan /disks/*/kafka --format ndjson | jq 'select(.kind == "stray")'
+  logstore scan /disks/*/kafka --format parquet -o "$(hostname).parquet"
+"""
+
+
+@click.command("scan", epilog=_EPILOG, short_help="What lies in log dirs, as a table, JSON, CSV or an inventory.")
+@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
+@output_options(*Format)
+@scan_options
+@click.option("--limit", type=click.IntRange(0), metavar="N", help="Rows shown of each log dir in a table.")
+def command(**given: Any) -> Exit:
+    """Tell what lies in log dirs: replicas with their topic IDs, and everything else.
+
+    LOG_DIR is a log dir, a folder of brokers' disks, or an inventory that another scan wrote. Nothing is changed, and a
+    running broker is not disturbed. Parquet and Arrow files are inventories, which 'logstore audit' reads.
+
+    Exit code 4: a log dir is absent or cannot be read; the others were scanned.
+    """
+    return carry_out("scan", given)
