@@ -185,12 +185,7 @@ def command(
         return _show_refused(error, click.get_current_context(), Format(form), output)
     _show(plan, Format(form), output)
     _say_sum(plan, choice)
-    call = Call(paths, specs, fallback_folder, **broker)
-    unshown = sum(NOTHING_SHOWS in action.why for action in plan.actions)
-    if unshown:
-        say_step(step_of_unshown(unshown, call), "first")
-    if plan.actions:
-        say_step(_following(click.get_current_context(), output, call))
+    _say_steps(plan, output, Call(paths, specs, fallback_folder, **broker))
     return Exit.FINDINGS if plan.actions else Exit.CLEAN
 
 
@@ -321,6 +316,14 @@ def _show(plan: Plan, form: Format, output: str | None) -> None:
             out.write(encode_plan(plan))
     if form is Format.TABLE and output != "-":
         show_plan(plan)
+
+
+def _say_steps(plan: Plan, output: str | None, call: Call) -> None:
+    unshown = sum(NOTHING_SHOWS in action.why for action in plan.actions)
+    if unshown:
+        say_step(step_of_unshown(unshown, call), "first")
+    if plan.actions:
+        say_step(_following(click.get_current_context(), output, call))
 
 
 def _following(context: click.Context, output: str | None, call: Call) -> Step:
