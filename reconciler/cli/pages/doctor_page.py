@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from reconciler.cli.frame import ExaminedBroker, Page, open_page
 from reconciler.next_steps import Step
 from reconciler.text import NOTHING, count
-from reconciler.verdicts import ADVICE, BENIGN, FLEET_ADVICE, Verdict, severity
+from reconciler.verdicts import ADVICE, BENIGN, FLEET_ADVICE, Severity, Verdict, severity
 
 WIDTH = 78
 """Characters in a line."""
@@ -54,7 +54,9 @@ def _findings(page: Page, examined: ExaminedBroker) -> None:
     found = [name for name in examined.totals if name not in benign]
     for name in found[:_REST]:
         verdict = Verdict(name)
-        head = f"{severity(verdict)}: {count(examined.totals[name])} {name}. {ADVICE[verdict].meaning}"
+        ignored = verdict is Verdict.FOREIGN and not examined.situation.found[verdict].directories
+        urgency = Severity.CALM if ignored else severity(verdict)
+        head = f"{urgency}: {count(examined.totals[name])} {name}. {ADVICE[verdict].meaning}"
         _text(page, f"{head} First: {examined.evidence[name]}", "  ")
     for kind, detail in examined.fleet[: max(0, _REST - len(found))]:
         _text(page, f"fleet: {kind}. {FLEET_ADVICE[kind].meaning} {detail}", "  ")

@@ -207,6 +207,14 @@ def test_the_folder_of_fallback_records_and_the_release_stay_in_the_commands(
     assert found[-1].endswith(passed_on)
 
 
+def test_a_plain_file_that_a_broker_ignores_is_not_critical_and_a_directory_is(cluster, fresh: str, run: Run) -> None:
+    (cluster.log_dir(1) / "restore-notes.txt").write_text("mine")
+    asked = ("doctor", cluster.log_dir(1), "--metadata", fresh)
+    assert "calm: 1 FOREIGN." in run(*asked).stdout
+    (cluster.log_dir(1) / "lost+found").mkdir()
+    assert "critical: 2 FOREIGN." in run(*asked).stdout
+
+
 def test_an_inventory_is_refused(cluster, run: Run, tmp_path: Path) -> None:
     inventory = tmp_path / "a.parquet"
     assert run("scan", cluster.log_dir(1), "--format", "parquet", "-o", inventory).exit_code == 0
