@@ -31,7 +31,7 @@ from reconciler.cli.frame import (
     user_name,
 )
 from reconciler.errors import RefusedError, UsageError
-from reconciler.text import count, moment, size
+from reconciler.text import count, moment, quoted, size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -209,7 +209,10 @@ def _undo(staged: Sequence[Action], plan: Plan, call: Call) -> Step:
     from reconciler.plan import ActionKind
 
     first = staged[0]
-    others = f", and each of {count(len(staged) - 1, 'other')} as UNDO says in the plan" if len(staged) > 1 else ""
+    # Where the records lie is said when a plan is applied, so its UNDO cannot name it.
+    folder = "" if call.fallback is None else f", with --spare-records {quoted(call.fallback)}"
+    like = f", and each of {count(len(staged) - 1, 'other')} as UNDO says in the plan{folder}"
+    others = like if len(staged) > 1 else ""
     if first.kind is ActionKind.STAGE_STRAY:
         command = undo_of_stray(first.log_dir, first.name)
         return Step(f"to leave {first.name} the stray that it was{others}", command)

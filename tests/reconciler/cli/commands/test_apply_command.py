@@ -56,6 +56,16 @@ def test_it_says_what_was_done_what_comes_next_and_how_to_take_it_back(cluster, 
     assert {finding["verdict"] for finding in audited["findings"]} == {"MISSING", "STAGED"}
 
 
+def test_the_undo_of_the_others_names_the_folder_of_records_that_their_plan_could_not_know(
+    cluster, run: Run, plan_file: Path
+) -> None:
+    (cluster.folder / "spare records").mkdir()
+    result = run("apply", plan_file, "--spare-records", cluster.folder / "spare records")
+    folder = f"--spare-records '{cluster.folder}/spare records'"
+    assert f"each of 2 others as UNDO says in the plan, with {folder}:" in result.stderr
+    assert commands(result)[0].endswith(folder)
+
+
 def test_applying_again_changes_nothing_and_is_no_failure(run: Run, plan_file: Path) -> None:
     run("apply", plan_file)
     result = run("apply", plan_file)
