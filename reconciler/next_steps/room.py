@@ -7,7 +7,7 @@ on a full disk something that is staged is deleted before the start, though its 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.next_steps.command import RELEASE, Step, ToolCommand
@@ -75,15 +75,17 @@ def frees(known: Situation) -> bool:
     return bool(known.full) and (known.due > 0 or bool(known.freed)) and known.trust is MetadataTrust.GOOD
 
 
-def worth_freeing(staged: Mapping[str, int], least: int) -> tuple[str, ...]:
+def worth_freeing(staged: Mapping[str, int], least: int, in_the_way: Collection[str | None] = ()) -> tuple[str, ...]:
     """Choose what is deleted before its time, which costs the way back; nothing, where that gives too little room.
 
     Args:
         staged: location and bytes of what is staged on one full disk.
         least: the bytes that make a difference there.
+        in_the_way: what has to leave the log dir in any case, because the release does not start beside it.
     """
     largest = sorted(staged, key=lambda name: (-staged[name], name))[:NAMED_AT_ONCE]
-    worth = [name for name in largest if staged[name] * _FAR_SMALLER >= staged[largest[0]]]
+    most = max(staged.values(), default=0)
+    worth = [name for name in largest if name in in_the_way or staged[name] * _FAR_SMALLER >= most]
     return tuple(worth) if sum(map(staged.__getitem__, worth)) >= least else ()
 
 

@@ -156,7 +156,8 @@ def _examined(
     obstacles = _obstacles(start, bool(in_use))
     cured = (each.observed for each in judged if each.verdict is Verdict.STAGED_DUE or _comes_back(each, live))
     gone = {row["name"] for row in cured if row is not None}
-    freed, freed_bytes = _freed(full, judged, gone)
+    unknown = tuple(each for each in obstacles if each.rule == "unknown_to_release")
+    freed, freed_bytes = _freed(full, judged, gone, {each.name for each in unknown})
     gone.update(freed)
     situation = Situation(
         call,
@@ -180,7 +181,7 @@ def _examined(
         freed,
         tuple(filter(stages_in_place, call.log_dirs)),
         start.asked.knows_strays,
-        tuple(each for each in obstacles if each.rule == "unknown_to_release" and each.name not in gone),
+        tuple(each for each in unknown if each.name not in gone),
         freed_bytes,
     )
     return ExaminedBroker(
@@ -407,13 +408,16 @@ def _staged(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> 
     return counts[False], counts[True], earliest, inside
 
 
-def _freed(full: Sequence[str], judged: Sequence[Judged], gone: set[str]) -> tuple[tuple[str, ...], int]:
+def _freed(
+    full: Sequence[str], judged: Sequence[Judged], gone: set[str], in_the_way: set[str | None]
+) -> tuple[tuple[str, ...], int]:
     """Locations of staged replicas on full disks that give room worth having, and their sum; not what is ``gone``."""
     names, total = list[str](), 0
     rows = [each.observed or {} for each in judged if each.verdict is Verdict.STAGED]
     for path in map(os.path.abspath, full):
         here = {row["name"]: row["disk_bytes"] or 0 for row in rows if row["log_dir"] == path}
-        worth = worth_freeing({name: here[name] for name in here.keys() - gone}, worth_having(path))
+        waiting = {name: here[name] for name in here.keys() - gone}
+        worth = worth_freeing(waiting, worth_having(path), in_the_way)
         names += worth
         total += sum(map(here.__getitem__, worth))
     return tuple(names), total

@@ -301,6 +301,7 @@ def test_room_is_made_on_a_full_disk_before_anything_is_written_and_before_the_s
 def test_only_what_gives_room_worth_having_is_deleted_before_its_time_and_it_is_said_how_much() -> None:
     mega = 1 << 20
     assert worth_freeing({"a": 3 * mega, "b": 9 * mega, "c": 100}, mega) == ("b", "a")
+    assert worth_freeing({"b": 9 * mega, "c": 100}, mega, ["c"]) == ("b", "c"), "it has to go in any case"
     assert worth_freeing({"a": 300_000, "b": 400_000}, mega) == worth_freeing({}, mega) == ()
     assert worth_freeing({"a": 600_000, "b": 600_000}, mega) == ("a", "b")
     many = {str(number): mega for number in range(NAMED_AT_ONCE + 1)}
