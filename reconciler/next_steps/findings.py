@@ -179,14 +179,16 @@ def step_of_undecided(copies: Sequence[Sequence[str]], keeping: Command) -> Step
     )
 
 
-def step_of_unshown(number: int, call: Call) -> Step:
-    """Return the step for topic IDs that a plan writes over data of which nothing shows that it is the topic's."""
+def step_of_unshown(number: int) -> Step:
+    """Return the step for topic IDs that a plan writes over data of which nothing shows that it is the topic's.
+
+    It names no command: what looks at the broker as a whole may be what led to the plan.
+    """
     which = count(number, "topic ID is", "topic IDs are")
     return Step(
-        f"{which} written over data of which nothing shows that it is the present topic's: read their lines, and take "
-        "out of the plan what may be of a deleted topic; see what can be fetched anew from another broker instead, and "
-        "what only your word can save, by --adopt-topic-id",
-        call.doctor(),
+        f"{which} written over data of which nothing shows that it is the present topic's: read their lines, and make "
+        "the plan without them where the topic may have been deleted and made anew; a plan with --refetch TOPIC has "
+        "such a replica fetched anew instead, where another broker leads it in sync"
     )
 
 

@@ -321,7 +321,7 @@ def _show(plan: Plan, form: Format, output: str | None) -> None:
 def _say_steps(plan: Plan, output: str | None, call: Call) -> None:
     unshown = sum(NOTHING_SHOWS in action.why for action in plan.actions)
     if unshown:
-        say_step(step_of_unshown(unshown, call), "first")
+        say_step(step_of_unshown(unshown), "first")
     if plan.actions:
         say_step(_following(click.get_current_context(), output, call))
 

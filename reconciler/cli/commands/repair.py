@@ -157,7 +157,7 @@ def _make(call: Call, choice: RepairChoice, form: Format, output: str | None, *,
         say_step(step)
     unshown = sum(NOTHING_SHOWS in action.why for action in plan.actions)
     if unshown:
-        say_step(step_of_unshown(unshown, call), "first")
+        say_step(step_of_unshown(unshown), "first")
     if undecided:
         kept = [*choice.kept, *(copies[0] for copies in undecided)]
         keeping = call.repair(only=choice.only, adopted=choice.adopted, kept=kept)
