@@ -21,7 +21,7 @@ from reconciler.preflight.evidence import FULL_BELOW, SeenBroker, SeenLogDir
 from reconciler.preflight.question import DIRECTORY_IDS_SINCE, BrokerAsked
 from reconciler.preflight.releases import KafkaRelease
 from reconciler.preflight.rules import Finding, FindingPlace, StartEffect
-from reconciler.text import count, listed, size
+from reconciler.text import count, listed
 
 OF_EFFECT = {
     BrokerEffect.NONE: StartEffect.NOTE,
@@ -113,7 +113,7 @@ def room(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:
     """
     if seen.free_bytes is None or seen.free_bytes >= FULL_BELOW:
         return
-    what = f"its disk is full ({size(seen.free_bytes)} free)"
+    what = "its disk is full"  # of bytes, or of names
     place = FindingPlace(seen.path, ".")
     if asked.release < _STARTS_WITHOUT_ROOM and not seen.free_bytes:
         yield Finding(StartEffect.STARTUP_ABORTS, "full_disk", f"{what}, on which 2.8.2 was seen not to start", place)
