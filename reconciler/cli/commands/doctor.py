@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-import orjson
-
 from reconciler.cli.frame import (
     NO_METADATA,
     ExaminedBroker,
@@ -15,11 +13,11 @@ from reconciler.cli.frame import (
     check_output,
     check_question,
     choose_metadata,
-    destination,
     examine,
     fallback_records,
     say_assumed_release,
     sort_inputs,
+    write_document,
 )
 from reconciler.cli.pages import show_examination
 from reconciler.errors import UsageError
@@ -80,6 +78,4 @@ def _write_json(brokers: Sequence[ExaminedBroker], output: str | None) -> None:
         }
         for each in brokers
     ]
-    with destination(output) as out:
-        document = {"schema_version": SCHEMA_VERSION, "brokers": documents}
-        out.write(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+    write_document({"schema_version": SCHEMA_VERSION, "brokers": documents}, output)

@@ -7,19 +7,17 @@ import os
 import time
 from dataclasses import asdict, replace
 
-import orjson
-
 from reconciler.cli.frame import (
     Column,
     Exit,
     Format,
     choose_metadata,
-    destination,
     is_forbidden,
     log_dir_of_path,
     log_dirs_in,
     open_page,
     sort_inputs,
+    write_document,
 )
 from reconciler.cli.pages import Explanation, explain_directory, explain_file, explain_log_dir, judge_name, scan_rows
 from reconciler.errors import UsageError
@@ -82,8 +80,7 @@ def _asks_to_act(explained: Explanation) -> bool:
 def _write_json(explained: Explanation, output: str | None) -> None:
     document = {"schema_version": SCHEMA_VERSION, **asdict(explained)}
     document["facts"] = [{"label": label, "text": text} for label, text in explained.facts]
-    with destination(output) as out:
-        out.write(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+    write_document(document, output)
 
 
 def _show(explained: Explanation, output: str | None) -> None:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
 import pyarrow as pa
 
 from logstore.log_dir import discover
@@ -32,6 +31,7 @@ from reconciler.cli.frame import (
     say,
     say_assumed_release,
     say_problems,
+    write_document,
     write_rows,
 )
 from reconciler.desired import DesiredState, by_cluster
@@ -180,8 +180,7 @@ def _write_json(
         "metadata_sources": metadata,
         "findings": rows,
     }
-    with destination(output) as out:
-        out.write(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+    write_document(document, output)
 
 
 def _show(rows: Sequence[Mapping[str, Any]], output: str | None, limit: int | None) -> None:

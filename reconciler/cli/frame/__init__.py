@@ -75,6 +75,8 @@ if TYPE_CHECKING:
         refuse_inside,
         show_busy,
         with_progress,
+        wrapped,
+        write_document,
         write_rows,
     )
     from reconciler.cli.frame.question import broker_in_question, say_assumed_release
@@ -109,7 +111,7 @@ else:
             "other_log_dirs": ("KnownLogDirs", "Returning", "TwinSearch", "find_log_dirs"),
             "output": (
                 "Column", "Format", "Page", "check_output", "destination", "is_standard", "open_page", "refuse_inside",
-                "show_busy", "with_progress", "write_rows",
+                "show_busy", "with_progress", "wrapped", "write_document", "write_rows",
             ),
             "question": ("broker_in_question", "say_assumed_release"),
             "second_look": ("SecondLook", "ask_again"),
@@ -129,5 +131,5 @@ __all__ = [
     "passed_on_fallback_option", "passed_on_options", "refuse_inside", "refuse_part_of_log_dir", "refuse_unrecovered",
     "report_unreadable", "run_embedded", "run_spark", "say", "say_assumed_release", "say_in_use", "say_problems",
     "say_step", "say_warnings", "scan_options", "show_busy", "sort_inputs", "tell", "user_name", "why_in_use",
-    "with_progress", "write_change", "write_rows",
+    "with_progress", "wrapped", "write_change", "write_document", "write_rows",
 ]  # fmt: skip

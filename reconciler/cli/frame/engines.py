@@ -124,12 +124,6 @@ def _address_space() -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
-def _room() -> str | None:
-    """Return what the join may use of a limited address space, in DuckDB's notation; None: as much as it likes."""
-    limit = _address_space()
-    return None if limit is None else f"{(limit - _RESERVED) // 1_000_000 + 256}MB"
-
-
 _RESERVED = 2_500_000_000
 """Bytes of address space that the libraries of the join reserve on one thread; most of it they never touch."""
 

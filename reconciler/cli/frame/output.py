@@ -144,6 +144,14 @@ def _standard_output() -> Iterator[BinaryIO]:
         raise PartlyFailedError(f"the output is incomplete: {error.strerror or error}") from error
 
 
+def write_document(document: Mapping[str, Any], path: str | None) -> None:
+    """Write a document as JSON that people can read too."""
+    import orjson
+
+    with destination(path) as out:
+        out.write(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+
+
 def write_rows(form: Format, batches: Iterable[Any], schema: Any, schema_version: int, out: BinaryIO) -> None:
     """Write Arrow rows in a format that needs nothing but rows: ``ndjson``, ``csv``, ``parquet`` or ``arrow``.
 
@@ -252,6 +260,13 @@ class PlainPage:
             self._out.write(f"{'  '.join(padded).rstrip()}\n".encode())
 
 
+def wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    """Break a text into lines at its spaces, where no word is ever broken; the first line and the rest are indented."""
+    return textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )
+
+
 def _shared_folder(cells: Iterable[str]) -> str | None:
     """Find the folder that holds every path of a column; None: there are not several, or it would save nothing."""
     paths = [cell for cell in cells if cell.startswith("/")]
@@ -277,12 +292,7 @@ class TerminalPage:
         from rich.text import Text
 
         shown = visible(text)
-        lines = [shown]
-        if not whole:
-            lines = textwrap.wrap(
-                shown, max(20, self._console.width), break_long_words=False, break_on_hyphens=False
-            ) or [""]
-        for each in lines:
+        for each in [shown] if whole else wrapped(shown, max(20, self._console.width)) or [""]:
             self._console.print(Text(each, style=style), soft_wrap=True)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]], styles: Mapping[str, str]) -> None:
@@ -322,11 +332,7 @@ class TerminalPage:
         self.line("  ".join([row[0], ", ".join(short)]).rstrip(), style)
         for cell in row[1:]:
             if len(cell) > _SHORT:
-                # A word is never broken, and what follows from the first line stands below it.
-                wrapped = textwrap.wrap(
-                    cell, max(20, self._console.width - 2), break_long_words=False, break_on_hyphens=False
-                )
-                for each in wrapped:
+                for each in wrapped(cell, max(20, self._console.width - 2)):
                     self.line(f"  {each}", whole=True)
 
 

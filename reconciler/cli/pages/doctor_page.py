@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
-from reconciler.cli.frame import ExaminedBroker, Page, open_page
+from reconciler.cli.frame import ExaminedBroker, Page, open_page, wrapped
 from reconciler.next_steps import Step
 from reconciler.text import NOTHING, count
 from reconciler.verdicts import ADVICE, BENIGN, FLEET_ADVICE, Severity, Verdict, severity
@@ -83,20 +82,10 @@ def broken(command: str) -> list[str]:
     r"""Break a command into lines that a shell joins again: each but the last ends with ``\``."""
     if len(command) <= WIDTH - 5 or "'" in command or '"' in command:
         return [command]  # a quoted word may hold spaces, at which nothing may be broken
-    wrapped = textwrap.wrap(command, WIDTH - 9, break_long_words=False, break_on_hyphens=False)
-    return [f"{'' if number == 0 else '  '}{line} \\" for number, line in enumerate(wrapped[:-1])] + [
-        f"  {wrapped[-1]}"
-    ]
+    *lines, last = wrapped(command, WIDTH - 9)
+    return [*(f"{'  ' if number else ''}{line} \\" for number, line in enumerate(lines)), f"  {last}"]
 
 
 def _text(page: Page, text: str, first: str = "", rest: str = "", *, style: str = "") -> None:
-    lines = textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=rest or f"{first}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    for line in lines:
+    for line in wrapped(text, WIDTH, first, rest or f"{first}  "):
         page.line(line, style)

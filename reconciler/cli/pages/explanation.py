@@ -33,7 +33,7 @@ _ALONE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class ExplainedVerdict:
     """A verdict, its evidence, what it means, and the next safe command."""
 
     verdict: str
@@ -55,7 +55,7 @@ class Explanation:
     facts: tuple[tuple[str, str], ...] = ()
     """The facts that were found, each a label and a text."""
     at_start: tuple[AtStart, ...] = ()
-    verdicts: tuple[Judgement, ...] = ()
+    verdicts: tuple[ExplainedVerdict, ...] = ()
 
 
 def scan_rows(log_dir: str) -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ def _dated(row: dict[str, Any], home: PathInLogDir) -> dict[str, Any]:
 
 def judge_name(
     home: PathInLogDir, rows: Sequence[dict[str, Any]], states: Sequence[DesiredState], call: Call, now_ms: int
-) -> tuple[Judgement, ...]:
+) -> tuple[ExplainedVerdict, ...]:
     """Judge the name in the log dir; it has one verdict, none, or one for each entry of a checkpoint.
 
     The rows are of that log dir; the other ones of the call are looked at too.
@@ -97,7 +97,7 @@ def judge_name(
     modes = {each.mode for each in possible_brokers(home, states)}
     mode = modes.pop() if len(modes) == 1 else None
     return tuple(
-        Judgement(
+        ExplainedVerdict(
             each.verdict.value,
             _UNSEEN if unseen and each.verdict is Verdict.FUTURE else _evidence(each, clusters),
             *_words(each, mode, _limit(rows[0]["node_id"], states) or (_ALONE if has_more else "")),

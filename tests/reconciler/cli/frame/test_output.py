@@ -22,6 +22,8 @@ from reconciler.cli.frame import (
     refuse_inside,
     show_busy,
     with_progress,
+    wrapped,
+    write_document,
     write_rows,
 )
 from reconciler.cli.frame.output import PlainPage, TerminalPage
@@ -196,6 +198,17 @@ def test_a_terminal_wraps_prose_and_never_a_command() -> None:
     lines = out.getvalue().splitlines()
     assert lines[0] == text and len(lines) > 2
     assert " ".join(lines[1:]) == text and all(len(line) <= 40 for line in lines[1:])
+
+
+def test_a_word_is_never_broken_and_the_lines_after_the_first_have_an_indent_of_their_own() -> None:
+    assert wrapped("one two-three /a/very/long/path", 12, "> ", "  ") == ["> one", "  two-three", "  /a/very/long/path"]
+    assert wrapped("", 12) == []
+
+
+def test_a_document_is_json_that_people_can_read_too(tmp_path: Path) -> None:
+    write_document({"brokers": [{"name": "größer"}]}, str(tmp_path / "file"))
+    text = (tmp_path / "file").read_text(encoding="utf-8")
+    assert text == '{\n  "brokers": [\n    {\n      "name": "größer"\n    }\n  ]\n}\n'
 
 
 def test_brackets_in_a_name_are_no_markup() -> None:
