@@ -14,7 +14,7 @@ from layout.topic import TopicPartition
 from logstore.scan import scan_all
 from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.simulator.checks.invariants import BrokenInvariantError
-from reconciler.simulator.cluster import Cluster, Oracle, WantedReplica
+from reconciler.simulator.cluster import Cluster, ExpectedReplica, Oracle
 from reconciler.simulator.zookeeper import ZooKeeper
 from reconciler.sources.zookeeper import Znode, assemble
 from reconciler.verdicts import Verdict, compare
@@ -133,7 +133,7 @@ def _verdicts_of_row(
 
 
 def _verdict_of_live(
-    partition: TopicPartition, topic_id: str | None, oracle: Oracle, wanted: Mapping[TopicPartition, WantedReplica]
+    partition: TopicPartition, topic_id: str | None, oracle: Oracle, wanted: Mapping[TopicPartition, ExpectedReplica]
 ) -> Verdict:
     ids = {name: str(each) for name, each in oracle.known().items() if each is not None}
     if topic_id is None:

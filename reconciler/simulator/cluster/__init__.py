@@ -2,12 +2,12 @@
 
 from reconciler.simulator.cluster.cluster import Cluster
 from reconciler.simulator.cluster.member import ClusterSettings, Member
-from reconciler.simulator.cluster.oracle import Oracle, WantedReplica
+from reconciler.simulator.cluster.oracle import ExpectedReplica, Oracle
 
 __all__ = [
     "Cluster",
     "ClusterSettings",
+    "ExpectedReplica",
     "Member",
     "Oracle",
-    "WantedReplica",
 ]

@@ -52,11 +52,6 @@ class Cluster:
     """Brokers, a ZooKeeper, a producer and a consumer; everything from one seed.
 
     Attributes:
-        world: time, network, faults and the history.
-        zookeeper: of the cluster.
-        members: the machines by node ID.
-        producer: writes records.
-        consumer: reads them.
         oracle: what the cluster should hold, by its znodes.
         happened: called after every event of :meth:`run` and :meth:`run_until`.
     """

@@ -69,11 +69,8 @@ class Member:
     """One machine with one broker; a :class:`~reconciler.simulator.kernel.faults.FaultTarget`.
 
     Attributes:
-        node_id: the broker's number.
         name: of the machine, which is its endpoint.
-        disks: of the machine.
         network: as its broker sees it, with a callback for every answer.
-        broker: on this machine.
         changing: called before every change to a disk.
         purged: called with each directory that the broker deletes for ever.
     """

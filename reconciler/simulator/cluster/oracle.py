@@ -24,7 +24,7 @@ from reconciler.simulator.zookeeper import (
 from reconciler.sources.zookeeper import decode_state, topic_id_of
 
 
-class WantedReplica(NamedTuple):
+class ExpectedReplica(NamedTuple):
     """A replica that a broker should have."""
 
     topic_id: TopicId | None
@@ -40,16 +40,15 @@ class Oracle:
 
     Attributes:
         left: partitions that were wanted under a topic ID, and then no longer. If they are wanted again, because a
-        topic
-            first got fewer partitions and then more, their former records may be gone (KIP694-4).
+            topic first got fewer partitions and then more, their former records may be gone (KIP694-4).
     """
 
     def __init__(self, zookeeper: ZooKeeper) -> None:
         """Read this server."""
         self._zookeeper, self._session = zookeeper, zookeeper.session("observer")
         self._topics: dict[str, TopicId | None] = {}
-        self._wanted: dict[TopicPartition, tuple[WantedReplica, ...]] = {}
-        self._leaving: dict[TopicPartition, tuple[WantedReplica, ...]] = {}
+        self._wanted: dict[TopicPartition, tuple[ExpectedReplica, ...]] = {}
+        self._leaving: dict[TopicPartition, tuple[ExpectedReplica, ...]] = {}
         self.left: set[tuple[TopicPartition, TopicId | None]] = set()
         self._read_at = -1
 
@@ -80,16 +79,16 @@ class Oracle:
         self._read()
         return self._topics.get(topic)
 
-    def wanted(self) -> dict[TopicPartition, tuple[WantedReplica, ...]]:
+    def wanted(self) -> dict[TopicPartition, tuple[ExpectedReplica, ...]]:
         """Every partition with its wanted replicas."""
         self._read()
         return self._wanted
 
-    def on(self, node_id: int) -> dict[TopicPartition, WantedReplica]:
+    def on(self, node_id: int) -> dict[TopicPartition, ExpectedReplica]:
         """The replicas that one broker should have."""
         return _replicas_on(self.wanted(), node_id)
 
-    def assigned(self, node_id: int) -> dict[TopicPartition, WantedReplica]:
+    def assigned(self, node_id: int) -> dict[TopicPartition, ExpectedReplica]:
         """The replicas of one broker in the metadata: the wanted ones, and the ones that it may delete from now on.
 
         The znodes of topics still name the latter, so readers of the metadata have to go by them (KIP694-3).
@@ -117,7 +116,7 @@ class Oracle:
                 moving = {*node.adding.get(number, ()), *node.removing.get(number, ())}
                 leader, isr = (-1, ()) if state is None else (state.leader, state.isr)
                 (self._leaving if may_go else self._wanted)[partition] = tuple(
-                    WantedReplica(ids[topic], broker, leader, isr, broker in moving) for broker in brokers
+                    ExpectedReplica(ids[topic], broker, leader, isr, broker in moving) for broker in brokers
                 )
         self.left |= before - {(at, replicas[0].topic_id) for at, replicas in self._wanted.items() if replicas}
         self._read_at = written
@@ -133,8 +132,8 @@ class Oracle:
 
 
 def _replicas_on(
-    partitions: dict[TopicPartition, tuple[WantedReplica, ...]], node_id: int
-) -> dict[TopicPartition, WantedReplica]:
+    partitions: dict[TopicPartition, tuple[ExpectedReplica, ...]], node_id: int
+) -> dict[TopicPartition, ExpectedReplica]:
     return {
         partition: replica
         for partition, replicas in partitions.items()

@@ -42,16 +42,9 @@ class ActiveController:
     """The parts of an active controller.
 
     Attributes:
-        core: the objects that all parts share, with the context.
-        partitions: moves partitions between states.
-        replicas: moves replicas between states.
         garbage: topics deleted at once, whose replicas are being collected.
         deletions: topics and partitions being deleted the old way.
-        reassignments: partitions on their way to other brokers.
         dropped: replicas that reassignments dropped, until they are deleted.
-        topics: follows topics that are created and deleted.
-        brokers: follows brokers that come and go.
-        extensions: in the order in which they were given.
     """
 
     def __init__(

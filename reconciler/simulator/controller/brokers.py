@@ -17,7 +17,7 @@ from reconciler.simulator.controller.core import ControllerCore
 from reconciler.simulator.controller.deletion import Deletions
 from reconciler.simulator.controller.reassignment import Reassignments
 from reconciler.simulator.controller.state_machines import Election, PartitionMachine, ReplicaMachine
-from reconciler.simulator.controller.states import Replica, ReplicaState
+from reconciler.simulator.controller.states import AssignedReplica, ReplicaState
 from reconciler.simulator.controller.topics import DeletedTopics
 from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse
 
@@ -83,7 +83,7 @@ class BrokerChanges:
             return
         failed, back = [], []
         for partition, error in _partition_errors(request, response):
-            replica = Replica(partition, broker)
+            replica = AssignedReplica(partition, broker)
             assignment = self._context.assignments.get(partition)
             if assignment is None or broker not in assignment.replicas:
                 continue
@@ -141,7 +141,7 @@ class BrokerChanges:
         self._garbage.brokers_went(brokers)
         self._replicas_went(context.replicas_on(brokers))
 
-    def _replicas_went(self, replicas: Sequence[Replica]) -> None:
+    def _replicas_went(self, replicas: Sequence[AssignedReplica]) -> None:
         """Elect other leaders for the partitions that lost replicas lead, and take the replicas out of sync."""
         context = self._context
         leaving = [each for each in replicas if context.is_leaving(each.partition)]
@@ -157,7 +157,7 @@ class BrokerChanges:
         self._core.batch.send()
         self._deletions.resume()
 
-    def _serving(self, brokers: Sequence[int]) -> list[Replica]:
+    def _serving(self, brokers: Sequence[int]) -> list[AssignedReplica]:
         """Return the existing replicas on some brokers that are not being deleted."""
         states = self._context.replica_states
         return [
@@ -205,7 +205,7 @@ def prepare_shutdown(
     led = [each for each in affected if context.leadership[each].leader == broker]
     partitions.to_online(led, Election.SHUTDOWN)
     core.batch.send()
-    replicas.to_offline(Replica(each, broker) for each in affected if each not in led)
+    replicas.to_offline(AssignedReplica(each, broker) for each in affected if each not in led)
     core.batch.send()
     return [each for each in affected if context.leadership[each].leader == broker]
 
@@ -277,4 +277,4 @@ def _request_error(core: ControllerCore, request: AlterIsrRequest, state: Leader
 
 def _may_join(core: ControllerCore, partition: TopicPartition, broker: int) -> bool:
     assigned = broker in core.context.assignments[partition].replicas
-    return assigned and core.context.is_online(Replica(partition, broker))
+    return assigned and core.context.is_online(AssignedReplica(partition, broker))

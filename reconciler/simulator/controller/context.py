@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from reconciler.simulator.controller.states import PartitionStates, Replica, ReplicaStates
+from reconciler.simulator.controller.states import AssignedReplica, PartitionStates, ReplicaStates
 from reconciler.simulator.kernel import PartitionMode
 
 NO_LEADER = -1
@@ -108,7 +108,7 @@ class ControllerContext:
         self.leadership: dict[TopicPartition, LeaderAndIsr] = {}
         self.partition_states = PartitionStates()
         self.replica_states = ReplicaStates()
-        self.offline: set[Replica] = set()
+        self.offline: set[AssignedReplica] = set()
         self.modes: dict[TopicPartition, PartitionMode] = {}
         self.leaving_topics: set[str] = set()
         self.leaving_partitions: set[TopicPartition] = set()
@@ -118,20 +118,20 @@ class ControllerContext:
         """Return the partitions of a topic, sorted."""
         return sorted(partition for partition in self.assignments if partition.topic == topic)
 
-    def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
+    def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[AssignedReplica]:
         """Return the replicas of some partitions, in their order."""
-        return [Replica(each, broker) for each in partitions for broker in self.assignments[each].replicas]
+        return [AssignedReplica(each, broker) for each in partitions for broker in self.assignments[each].replicas]
 
-    def replicas_on(self, brokers: Collection[int]) -> list[Replica]:
+    def replicas_on(self, brokers: Collection[int]) -> list[AssignedReplica]:
         """Return every replica on some brokers, sorted."""
         return sorted(
-            Replica(partition, broker)
+            AssignedReplica(partition, broker)
             for partition, assignment in self.assignments.items()
             for broker in assignment.replicas
             if broker in brokers
         )
 
-    def is_online(self, replica: Replica, *, though_leaving: bool = False) -> bool:
+    def is_online(self, replica: AssignedReplica, *, though_leaving: bool = False) -> bool:
         """Return whether a replica can serve: its broker lives, and its log dir has not failed.
 
         ``though_leaving``: a broker that is about to stop counts too.
@@ -144,7 +144,7 @@ class ControllerContext:
         return tuple(
             broker
             for broker in self.assignments[partition].replicas
-            if self.is_online(Replica(partition, broker), though_leaving=though_leaving)
+            if self.is_online(AssignedReplica(partition, broker), though_leaving=though_leaving)
         )
 
     def without_leader(self) -> list[TopicPartition]:
@@ -153,7 +153,7 @@ class ControllerContext:
             partition
             for partition, found in self.leadership.items()
             if not self.is_leaving(partition)
-            and not self.is_online(Replica(partition, found.leader), though_leaving=True)
+            and not self.is_online(AssignedReplica(partition, found.leader), though_leaving=True)
         )
 
     def is_leaving(self, partition: TopicPartition) -> bool:
@@ -168,7 +168,7 @@ class ControllerContext:
         """Forget a deleted partition, except the states, which end by transitions."""
         assignment = self.assignments.pop(partition, None)
         for broker in assignment.replicas if assignment else ():
-            self.offline.discard(Replica(partition, broker))
+            self.offline.discard(AssignedReplica(partition, broker))
         self.leadership.pop(partition, None)
         self.modes.pop(partition, None)
         self.leaving_partitions.discard(partition)

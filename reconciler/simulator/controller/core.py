@@ -18,11 +18,6 @@ class ControllerCore:
     """The shared objects, from the election to the resignation.
 
     Attributes:
-        node_id: of the broker in whose process the controller runs.
-        settings: of the controller.
-        context: its knowledge of the cluster.
-        nodes: its access to ZooKeeper.
-        channels: its queues of requests.
         batch: the requests to be sent next; the part that gathers them also sends them.
         say: adds a line to the history.
         later: calls a function later, unless the controller has resigned by then.

@@ -21,7 +21,7 @@ from logstore import KafkaError
 from reconciler.simulator.controller.core import ControllerCore
 from reconciler.simulator.controller.settings import ControllerSettings
 from reconciler.simulator.controller.state_machines import PartitionMachine, ReplicaMachine
-from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
+from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
 from reconciler.simulator.zookeeper import NoNodeError
 
 GONE = frozenset(
@@ -76,14 +76,14 @@ class Deletions:
 
     def stopped(self, topic: str, broker: int, errors: Mapping[int, int]) -> None:
         """Handle the answer of a broker that was to delete replicas of a topic; partition → error. Sends."""
-        answered = [Replica(TopicPartition(topic, number), broker) for number in sorted(errors)]
+        answered = [AssignedReplica(TopicPartition(topic, number), broker) for number in sorted(errors)]
         started = self._context.replica_states.among(answered, ReplicaState.DELETION_STARTED)
         done = [each for each in started if errors[each.partition.partition] in GONE]
         self._replicas.to_deletion_successful(done)
         self._replicas.to_deletion_ineligible(each for each in started if each not in done)
         self.resume()
 
-    def replicas_went(self, replicas: Collection[Replica]) -> None:
+    def replicas_went(self, replicas: Collection[AssignedReplica]) -> None:
         """Mark replicas that are being deleted and whose brokers or disks are unavailable now."""
         self._replicas.to_deletion_ineligible(
             self._context.replica_states.among(replicas, ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED)
@@ -124,7 +124,7 @@ class Deletions:
         self.replicas_went(away)
         self._order(reached)
 
-    def _order(self, replicas: list[Replica]) -> None:
+    def _order(self, replicas: list[AssignedReplica]) -> None:
         self._replicas.to_offline(replicas)
         self._replicas.to_deletion_started(replicas)
 
@@ -176,13 +176,13 @@ class DroppedReplicas:
     def __init__(self, core: ControllerCore) -> None:
         """Start empty."""
         self._core, self._context = core, core.context
-        self._attempts: dict[tuple[TopicId, Replica], int] = {}
+        self._attempts: dict[tuple[TopicId, AssignedReplica], int] = {}
 
-    def waiting(self) -> list[Replica]:
+    def waiting(self) -> list[AssignedReplica]:
         """Return the replicas in the order in which they were dropped."""
         return [replica for _, replica in self._attempts]
 
-    def ordered(self, replicas: Iterable[Replica]) -> None:
+    def ordered(self, replicas: Iterable[AssignedReplica]) -> None:
         """Add replicas that brokers are asked to delete; those of a topic without an ID are left to their brokers."""
         for replica in replicas:
             topic_id = self._context.topic_ids.get(replica.partition.topic)
@@ -192,7 +192,7 @@ class DroppedReplicas:
     def stopped(self, topic: str, topic_id: TopicId | None, broker: int, errors: Mapping[int, int]) -> None:
         """Handle the answer of a broker for one topic; partition → error."""
         for number, error in sorted(errors.items()):
-            replica = Replica(TopicPartition(topic, number), broker)
+            replica = AssignedReplica(TopicPartition(topic, number), broker)
             if topic_id is None or (topic_id, replica) not in self._attempts:
                 continue
             if error in GONE:
@@ -200,11 +200,11 @@ class DroppedReplicas:
             else:
                 self._retry_later(topic_id, replica)
 
-    def _retry_later(self, topic_id: TopicId, replica: Replica) -> None:
+    def _retry_later(self, topic_id: TopicId, replica: AssignedReplica) -> None:
         delay = retry_delay(self._core.settings, self._attempts[topic_id, replica])
         self._core.later(delay, f"delete {replica} again", lambda: self._again(topic_id, replica))
 
-    def _again(self, topic_id: TopicId, replica: Replica) -> None:
+    def _again(self, topic_id: TopicId, replica: AssignedReplica) -> None:
         attempts = self._attempts.get((topic_id, replica))
         if attempts is None:
             return

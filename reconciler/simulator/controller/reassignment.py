@@ -15,7 +15,7 @@ from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignm
 from reconciler.simulator.controller.core import ControllerCore
 from reconciler.simulator.controller.deletion import DroppedReplicas
 from reconciler.simulator.controller.state_machines import Election, PartitionMachine, ReplicaMachine
-from reconciler.simulator.controller.states import Replica, ReplicaState
+from reconciler.simulator.controller.states import AssignedReplica, ReplicaState
 from reconciler.simulator.zookeeper import NoNodeError
 
 
@@ -139,14 +139,14 @@ class Reassignments:
         """Do phase A: a new leader epoch with all replicas, and the new replicas begin to follow."""
         if partition in self._context.leadership:
             self._bump(partition)
-        adding = [Replica(partition, each) for each in self._context.assignments[partition].adding]
+        adding = [AssignedReplica(partition, each) for each in self._context.assignments[partition].adding]
         states = self._context.replica_states
         self._replicas.to_new(states.among(adding, ReplicaState.NON_EXISTENT))
 
     def _complete(self, partition: TopicPartition) -> None:
         """Do phase B: all replicas that stay are in sync; make one of them lead, and drop the others."""
         assignment = self._context.assignments[partition]
-        staying = [Replica(partition, each) for each in assignment.target]
+        staying = [AssignedReplica(partition, each) for each in assignment.target]
         states = self._context.replica_states
         # A cancelled reassignment may get here before a replica has any state.
         self._replicas.to_new(states.among(staying, ReplicaState.NON_EXISTENT))
@@ -162,7 +162,7 @@ class Reassignments:
     def _move_leader(self, partition: TopicPartition, assignment: ReplicaAssignment) -> bool:
         """Make a live replica that stays the leader, and return whether there is one."""
         leader = self._context.leadership[partition].leader
-        if leader not in assignment.target or not self._context.is_online(Replica(partition, leader)):
+        if leader not in assignment.target or not self._context.is_online(AssignedReplica(partition, leader)):
             return bool(self._partitions.to_online([partition], Election.REASSIGNMENT))
         self._bump(partition)
         return True
@@ -178,7 +178,7 @@ class Reassignments:
 
     def _stop(self, partition: TopicPartition, brokers: Sequence[int]) -> None:
         """Drop replicas without waiting for their brokers; failed deletions are requested again."""
-        known = [Replica(partition, each) for each in brokers]
+        known = [AssignedReplica(partition, each) for each in brokers]
         states = self._context.replica_states
         known = [each for each in known if states.of(each) is not ReplicaState.NON_EXISTENT]
         self._replicas.to_offline(known)

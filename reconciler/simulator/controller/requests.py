@@ -34,7 +34,7 @@ from reconciler.protocol import (
 )
 from reconciler.simulator.controller.context import ControllerContext
 from reconciler.simulator.controller.settings import ControllerSettings
-from reconciler.simulator.controller.states import Replica, ReplicaState
+from reconciler.simulator.controller.states import AssignedReplica, ReplicaState
 from reconciler.simulator.kernel import (
     DURING_DELETE,
     Network,
@@ -106,7 +106,9 @@ class RequestBatch:
         """Send all brokers that a topic is deleted, before any metadata of a topic that has its name now."""
         self._gone.append(topic)
 
-    def stop_replica(self, replica: Replica, topic_id: TopicId | None, *, delete: bool, leaving: bool = False) -> None:
+    def stop_replica(
+        self, replica: AssignedReplica, topic_id: TopicId | None, *, delete: bool, leaving: bool = False
+    ) -> None:
         """Ask a broker to stop serving a replica, whose topic may be deleted already.
 
         ``delete`` deletes it too, and replaces an unsent request that only stops it; ``leaving``: its partition is

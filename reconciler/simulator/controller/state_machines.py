@@ -14,7 +14,7 @@ from typing import NamedTuple
 from layout.topic import TopicPartition
 from reconciler.simulator.controller.context import NO_LEADER, LeaderAndIsr
 from reconciler.simulator.controller.core import ControllerCore
-from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
+from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
 from reconciler.simulator.zookeeper import NoNodeError
 
 
@@ -91,7 +91,7 @@ class PartitionMachine:
             found = self._context.leadership.get(partition)
             state = PartitionState.NEW
             if found is not None:
-                lives = self._context.is_online(Replica(partition, found.leader), though_leaving=True)
+                lives = self._context.is_online(AssignedReplica(partition, found.leader), though_leaving=True)
                 state = PartitionState.ONLINE if lives else PartitionState.OFFLINE
             self._states.begin(partition, state)
 
@@ -158,7 +158,7 @@ class PartitionMachine:
                 self._core.say(f"{partition} gets no leader: its state node cannot be read")
                 return False
             self._context.leadership[partition] = found
-            if not self._context.is_online(Replica(partition, found.leader)):
+            if not self._context.is_online(AssignedReplica(partition, found.leader)):
                 return self._elect(partition, Election.OFFLINE)
             self._core.batch.leader_and_isr(live, partition)
             return True
@@ -204,7 +204,7 @@ class ReplicaMachine:
             online = self._context.is_online(replica)
             self._states.begin(replica, ReplicaState.ONLINE if online else ReplicaState.DELETION_INELIGIBLE)
 
-    def to_new(self, replicas: Iterable[Replica]) -> None:
+    def to_new(self, replicas: Iterable[AssignedReplica]) -> None:
         """Make replicas New; a partition that has a leader already is sent to the broker at once."""
         for replica in self._checked(replicas, ReplicaState.NEW):
             state = self._context.leadership.get(replica.partition)
@@ -212,14 +212,14 @@ class ReplicaMachine:
                 self._batch.leader_and_isr([replica.broker], replica.partition, is_new=True)
             self._states.move(replica, ReplicaState.NEW)
 
-    def to_online(self, replicas: Iterable[Replica]) -> None:
+    def to_online(self, replicas: Iterable[AssignedReplica]) -> None:
         """Make replicas Online; a new one has its request already, all others get it now."""
         for replica in self._checked(replicas, ReplicaState.ONLINE):
             if self._states.of(replica) is not ReplicaState.NEW and replica.partition in self._context.leadership:
                 self._batch.leader_and_isr([replica.broker], replica.partition)
             self._states.move(replica, ReplicaState.ONLINE)
 
-    def to_offline(self, replicas: Iterable[Replica]) -> None:
+    def to_offline(self, replicas: Iterable[AssignedReplica]) -> None:
         """Make replicas Offline: each leaves the in-sync set, and the other replicas are sent the new state."""
         for replica in self._checked(replicas, ReplicaState.OFFLINE):
             partition, leaving = replica.partition, self._context.is_leaving(replica.partition)
@@ -229,7 +229,7 @@ class ReplicaMachine:
                 self._out_of_sync(replica)
             self._states.move(replica, ReplicaState.OFFLINE)
 
-    def to_deletion_started(self, replicas: Iterable[Replica]) -> None:
+    def to_deletion_started(self, replicas: Iterable[AssignedReplica]) -> None:
         """Ask brokers to delete replicas."""
         for replica in self._checked(replicas, ReplicaState.DELETION_STARTED):
             partition = replica.partition
@@ -237,17 +237,17 @@ class ReplicaMachine:
             self._batch.stop_replica(replica, topic_id, delete=True, leaving=leaving)
             self._states.move(replica, ReplicaState.DELETION_STARTED)
 
-    def to_deletion_ineligible(self, replicas: Iterable[Replica]) -> None:
+    def to_deletion_ineligible(self, replicas: Iterable[AssignedReplica]) -> None:
         """Mark replicas that cannot be deleted now."""
         for replica in self._checked(replicas, ReplicaState.DELETION_INELIGIBLE):
             self._states.move(replica, ReplicaState.DELETION_INELIGIBLE)
 
-    def to_deletion_successful(self, replicas: Iterable[Replica]) -> None:
+    def to_deletion_successful(self, replicas: Iterable[AssignedReplica]) -> None:
         """Mark replicas that brokers have deleted."""
         for replica in self._checked(replicas, ReplicaState.DELETION_SUCCESSFUL):
             self._states.move(replica, ReplicaState.DELETION_SUCCESSFUL)
 
-    def to_non_existent(self, replicas: Iterable[Replica]) -> None:
+    def to_non_existent(self, replicas: Iterable[AssignedReplica]) -> None:
         """Make replicas NonExistent: they leave the assignment."""
         for replica in self._checked(replicas, ReplicaState.NON_EXISTENT):
             self._states.move(replica, ReplicaState.NON_EXISTENT)
@@ -256,14 +256,14 @@ class ReplicaMachine:
                 self._context.assignments[replica.partition] = assignment.without(replica.broker)
             self._context.offline.discard(replica)
 
-    def _checked(self, replicas: Iterable[Replica], state: ReplicaState) -> list[Replica]:
+    def _checked(self, replicas: Iterable[AssignedReplica], state: ReplicaState) -> list[AssignedReplica]:
         """Return all replicas, or raise before any of them is moved."""
         wanted = list(replicas)
         for each in wanted:
             self._states.check(each, state)
         return wanted
 
-    def _out_of_sync(self, replica: Replica) -> None:
+    def _out_of_sync(self, replica: AssignedReplica) -> None:
         """Remove a replica from the in-sync set, unless it is the last there: the next leader must have its data."""
         partition, broker = replica
 

@@ -112,7 +112,7 @@ class PartitionStates(StateTable[TopicPartition, PartitionState]):
         super().__init__(PREVIOUS_PARTITION_STATES, PartitionState.NON_EXISTENT)
 
 
-class Replica(NamedTuple):
+class AssignedReplica(NamedTuple):
     """One partition on one broker."""
 
     partition: TopicPartition
@@ -148,7 +148,7 @@ PREVIOUS_REPLICA_STATES: Final[Mapping[ReplicaState, frozenset[ReplicaState]]] =
 """For each state, the states from which it can be reached."""
 
 
-class ReplicaStates(StateTable[Replica, ReplicaState]):
+class ReplicaStates(StateTable[AssignedReplica, ReplicaState]):
     """The states of replicas.
 
     All live topics share one table. A topic that was deleted at once has a table of its own, so that its replicas are
@@ -160,10 +160,10 @@ class ReplicaStates(StateTable[Replica, ReplicaState]):
     def __init__(self) -> None:
         super().__init__(PREVIOUS_REPLICA_STATES, ReplicaState.NON_EXISTENT)
 
-    def take(self, replica: Replica) -> ReplicaState:
+    def take(self, replica: AssignedReplica) -> ReplicaState:
         """Remove a replica, and return its state, for another table."""
         return self._states.pop(replica, ReplicaState.NON_EXISTENT)
 
-    def among(self, replicas: Iterable[Replica], *states: ReplicaState) -> list[Replica]:
+    def among(self, replicas: Iterable[AssignedReplica], *states: ReplicaState) -> list[AssignedReplica]:
         """Return the replicas that are in one of some states, in the same order."""
         return [replica for replica in replicas if self.of(replica) in states]

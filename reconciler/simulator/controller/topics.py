@@ -23,7 +23,7 @@ from reconciler.simulator.controller.core import ControllerCore
 from reconciler.simulator.controller.deletion import GONE, Deletions, retry_delay
 from reconciler.simulator.controller.requests import partition_metadata
 from reconciler.simulator.controller.state_machines import PartitionMachine, ReplicaMachine
-from reconciler.simulator.controller.states import Replica, ReplicaState, ReplicaStates
+from reconciler.simulator.controller.states import AssignedReplica, ReplicaState, ReplicaStates
 from reconciler.simulator.controller.store import FoundTopic
 from reconciler.simulator.kernel import TopicMetadata
 
@@ -166,7 +166,7 @@ class DeletedTopic:
 
     topic: str
     topic_id: TopicId
-    replicas: list[Replica]
+    replicas: list[AssignedReplica]
     states: ReplicaStates = field(default_factory=ReplicaStates)
     attempts: int = 1
     is_due: bool = False
@@ -185,7 +185,7 @@ class DeletedTopics:
         """Return the topics by name and ID, in the order of their deletion."""
         return [(each.topic, each.topic_id) for each in self._found.values()]
 
-    def state_of(self, topic_id: TopicId, replica: Replica) -> ReplicaState:
+    def state_of(self, topic_id: TopicId, replica: AssignedReplica) -> ReplicaState:
         """Return the state of a replica of a deleted topic."""
         found = self._found.get(topic_id)
         return ReplicaState.NON_EXISTENT if found is None else found.states.of(replica)
@@ -249,7 +249,7 @@ class DeletedTopics:
         self._order(found, found.replicas)
         self._look(found)
 
-    def _order(self, found: DeletedTopic, replicas: list[Replica]) -> None:
+    def _order(self, found: DeletedTopic, replicas: list[AssignedReplica]) -> None:
         """Ask live brokers to delete replicas; replicas on other brokers cannot be deleted now."""
         for replica in replicas:
             if replica.broker in self._context.brokers:

@@ -31,11 +31,7 @@ class World:
     """The parts of a run, all made from one seed.
 
     Attributes:
-        seed: determines the whole history.
         random: for everything but the network and the faults: workloads, crash states of disks.
-        history: of the run.
-        network: between all machines.
-        faults: that happen to messages and machines.
         now_ms: the true time, in ms since 1970.
         events: how many happened.
     """

@@ -50,17 +50,7 @@ from reconciler.sources.zookeeper import decode_controller, encode_log_dir_event
 
 
 class BrokerLife:
-    """A broker from one start to its end.
-
-    Attributes:
-        host: time, network and history of this life.
-        broker: handles control requests.
-        store: its log dirs.
-        replicas: the partitions that it leads or follows.
-        metadata: the answers to clients.
-        controller: in the broker's process.
-        session: the last one that it opened.
-    """
+    """A broker from one start to its end; ``session`` is the last one that it opened."""
 
     def __init__(
         self,

@@ -50,11 +50,9 @@ class RunOutcome:
     """The result of a history.
 
     Attributes:
-        seed: of the history.
         steps: events from the moment at which the cluster had formed; fewer than asked for when an invariant did not
-        hold.
+            hold.
         broken: why it failed; None: all invariants held.
-        lines: the history.
         digest: of the history and of the trace of its events: the same for the same seed.
         faults: kind → how often it happened.
         events: the number of all events, including those while the cluster forms and comes to rest.

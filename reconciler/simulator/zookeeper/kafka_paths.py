@@ -36,7 +36,6 @@ CONFIGS = "/config/topics"
 CLUSTER_CONFIG = "/config/brokers/<default>"
 TOPIC_ACLS = "/kafka-acl/Topic"
 NAMESPACE_ACLS = "/kafka-acl/Namespace"
-CLUSTER_ACLS = "/kafka-acl/Cluster/kafka-cluster"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 ISR_CHANGES = "/isr_change_notification"
 

@@ -11,7 +11,7 @@ from layout.topic import TopicPartition
 from reconciler.errors import RefusedError, UsageError
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.cluster.cluster import NotInTimeError
-from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
+from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
 from reconciler.simulator.kernel import MetadataRequest, MetadataResponse
 from reconciler.simulator.zookeeper import kafka_paths
 from reconciler.sources.zookeeper import znodes
@@ -47,7 +47,7 @@ def test_partitions_go_through_the_states_of_the_controller_and_end_online(new_c
     context = active.controller.context
     assert context.partition_states.of(ORDERS) is PartitionState.ONLINE
     replicas = [each.node_id for each in cluster.oracle.wanted()[ORDERS]]
-    assert {context.replica_states.of(Replica(ORDERS, each)) for each in replicas} == {ReplicaState.ONLINE}
+    assert {context.replica_states.of(AssignedReplica(ORDERS, each)) for each in replicas} == {ReplicaState.ONLINE}
 
 
 def test_records_are_read_as_they_were_written_under_the_topic_id_that_counts_now(new_cluster: NewCluster) -> None:

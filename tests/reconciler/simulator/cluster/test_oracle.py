@@ -7,7 +7,7 @@ from dataclasses import replace
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import DeletePartitions
-from reconciler.simulator.cluster import Oracle, WantedReplica
+from reconciler.simulator.cluster import ExpectedReplica, Oracle
 from reconciler.simulator.controller import FewerPartitionsRequest, encode_fewer_partitions
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import kafka_paths
@@ -23,8 +23,8 @@ def test_it_names_topics_partitions_and_who_is_meant_to_have_them(new_cluster: N
     topic_id = cluster.create_topic("orders", assignment={0: [2, 3], 1: [1, 3]})
     assert oracle.topics() == oracle.known() == {"orders": topic_id}
     assert oracle.wanted()[ORDERS] == (
-        WantedReplica(topic_id, 2, 2, (2, 3), moving=False),
-        WantedReplica(topic_id, 3, 2, (2, 3), moving=False),
+        ExpectedReplica(topic_id, 2, 2, (2, 3), moving=False),
+        ExpectedReplica(topic_id, 3, 2, (2, 3), moving=False),
     )
     assert list(oracle.on(1)) == [TopicPartition("orders", 1)]
     assert list(oracle.on(2)) == [ORDERS]

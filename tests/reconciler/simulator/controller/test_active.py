@@ -8,7 +8,7 @@ from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest, StopReplicaResponse
 from reconciler.simulator.controller.active import ActiveController, Extension
 from reconciler.simulator.controller.context import LeaderAndIsr
-from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
+from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
 from reconciler.simulator.kernel import AlterIsrRequest, PartitionMode, UpdateMetadataRequest
 from reconciler.simulator.zookeeper import (
     DELETE_PARTITIONS,
@@ -44,9 +44,9 @@ def test_the_answer_for_a_topic_that_was_deleted_is_not_taken_for_one_of_the_sam
     cluster.controller.work.deletions.begin_partitions([at("orders", 0)])
     cluster.settle()
     states = cluster.controller.context.replica_states
-    assert states.of(Replica(at("orders"), 2)) is ReplicaState.DELETION_STARTED
+    assert states.of(AssignedReplica(at("orders"), 2)) is ReplicaState.DELETION_STARTED
     garbage = cluster.controller.work.garbage
-    assert garbage.state_of(ID, Replica(at("orders"), 2)) is ReplicaState.DELETION_STARTED
+    assert garbage.state_of(ID, AssignedReplica(at("orders"), 2)) is ReplicaState.DELETION_STARTED
     cluster.brokers[2].silent = False
     cluster.timers.pass_time(5_000)
     assert garbage.topics() == []
@@ -67,7 +67,7 @@ def test_a_partition_that_an_answer_leaves_out_was_not_deleted(monkeypatch) -> N
     monkeypatch.setattr(cluster.brokers[1], "answer", forgetful)
     cluster.admin.create(delete_path("orders"))
     cluster.settle()
-    state = cluster.controller.context.replica_states.of(Replica(at("orders"), 1))
+    state = cluster.controller.context.replica_states.of(AssignedReplica(at("orders"), 1))
     assert state is ReplicaState.DELETION_INELIGIBLE
 
 

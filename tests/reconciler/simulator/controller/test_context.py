@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from reconciler.simulator.controller.context import ControllerContext, LeaderAndIsr, ReplicaAssignment
-from reconciler.simulator.controller.states import Replica
+from reconciler.simulator.controller.states import AssignedReplica
 from reconciler.simulator.kernel import PartitionMode
 from tests.reconciler.simulator.controller.cluster import ID, at
 
@@ -41,7 +41,7 @@ def test_a_replica_that_is_gone_is_nowhere_in_the_assignment() -> None:
 def test_a_replica_serves_while_its_broker_lives_and_its_log_dir_works() -> None:
     context = known()
     assert context.online(at("orders")) == (1, 2)
-    context.offline.add(Replica(at("orders"), 1))
+    context.offline.add(AssignedReplica(at("orders"), 1))
     assert context.online(at("orders")) == (2,)
     del context.brokers[2]
     assert context.online(at("orders")) == ()
@@ -74,7 +74,7 @@ def test_a_partition_is_read_and_written_unless_it_was_said_otherwise() -> None:
 
 def test_nothing_is_left_of_a_topic_that_is_forgotten() -> None:
     context, empty = known(), ControllerContext(3, 7)
-    context.modes[at("orders")], context.offline = PartitionMode.NONE, {Replica(at("orders"), 2)}
+    context.modes[at("orders")], context.offline = PartitionMode.NONE, {AssignedReplica(at("orders"), 2)}
     context.leaving_topics.add("orders")
     context.forget_topic("orders")
     empty.brokers = context.brokers
@@ -85,9 +85,12 @@ def test_nothing_is_left_of_a_topic_that_is_forgotten() -> None:
 def test_replicas_are_listed_in_a_fixed_order() -> None:
     context = known()
     assert context.replicas_on({3, 2}) == [
-        Replica(at("orders", 0), 2),
-        Replica(at("orders", 1), 2),
-        Replica(at("orders", 1), 3),
+        AssignedReplica(at("orders", 0), 2),
+        AssignedReplica(at("orders", 1), 2),
+        AssignedReplica(at("orders", 1), 3),
     ]
-    assert context.replicas_of([at("orders", 1)]) == [Replica(at("orders", 1), 2), Replica(at("orders", 1), 3)]
+    assert context.replicas_of([at("orders", 1)]) == [
+        AssignedReplica(at("orders", 1), 2),
+        AssignedReplica(at("orders", 1), 3),
+    ]
     assert context.partitions_of("orders") == [at("orders", 0), at("orders", 1)]

@@ -7,7 +7,7 @@ import pytest
 from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.context import LeaderAndIsr
-from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
+from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
 from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse, UpdateMetadataRequest
 from reconciler.simulator.zookeeper import LOG_DIR_EVENTS, state_path
 from reconciler.sources.zookeeper import encode_log_dir_event, encode_state
@@ -37,7 +37,7 @@ def test_a_broker_that_goes_leads_nothing_and_is_in_sync_nowhere(cluster: Cluste
     cluster.kill(1)
     assert cluster.state(ORDERS) == LeaderAndIsr(2, 1, (2, 3), 1, 1)
     assert cluster.state(at("orders", 1)) == LeaderAndIsr(2, 1, (2, 3), 1, 1)
-    assert cluster.controller.context.replica_states.of(Replica(ORDERS, 1)) is ReplicaState.OFFLINE
+    assert cluster.controller.context.replica_states.of(AssignedReplica(ORDERS, 1)) is ReplicaState.OFFLINE
     assert cluster.brokers[4].of(UpdateMetadataRequest)[-1].live_brokers == (2, 3, 4)
 
 
@@ -96,7 +96,7 @@ def test_a_partition_whose_last_replica_in_sync_returns_is_led_again(cluster: Cl
 
 def test_replicas_on_a_log_dir_that_failed_are_offline_and_others_lead(cluster: Cluster) -> None:
     fail_log_dir(cluster, 1, 0)
-    assert cluster.controller.context.offline == {Replica(ORDERS, 1)}
+    assert cluster.controller.context.offline == {AssignedReplica(ORDERS, 1)}
     assert cluster.state(ORDERS) == LeaderAndIsr(2, 1, (2, 3), 1, 1)
     assert cluster.state(at("orders", 1)).isr == (2, 3, 1)
     assert cluster.admin.children(LOG_DIR_EVENTS) == []
@@ -120,7 +120,7 @@ def test_a_replica_that_the_broker_has_again_is_online_and_may_lead(cluster: Clu
     cluster.brokers[1].leader_errors.clear()
     fail_log_dir(cluster, 1)
     assert cluster.controller.context.offline == set()
-    assert cluster.controller.context.replica_states.of(Replica(ORDERS, 1)) is ReplicaState.ONLINE
+    assert cluster.controller.context.replica_states.of(AssignedReplica(ORDERS, 1)) is ReplicaState.ONLINE
 
 
 def test_a_restart_brings_the_log_dirs_of_a_broker_back(cluster: Cluster) -> None:
@@ -146,7 +146,7 @@ def test_an_answer_by_names_or_without_ids_finds_its_partitions_too() -> None:
     cluster.brokers[1].leader_errors[at("payments", 1)] = KafkaError.KAFKA_STORAGE_ERROR
     cluster.admin.create(f"{LOG_DIR_EVENTS}/log_dir_event_", encode_log_dir_event(1), sequence=True)
     cluster.settle()
-    assert cluster.controller.context.offline == {Replica(at("payments", 1), 1)}
+    assert cluster.controller.context.offline == {AssignedReplica(at("payments", 1), 1)}
 
 
 def test_other_errors_are_in_the_history(cluster: Cluster) -> None:
@@ -279,7 +279,7 @@ def test_a_follower_may_not_ask(one_partition: Cluster) -> None:
 def test_nobody_joins_whose_broker_is_away_or_about_to_stop_or_whose_log_dir_failed(one_partition: Cluster) -> None:
     one_partition.alter_isr(ORDERS, [1])
     context = one_partition.controller.context
-    context.offline.add(Replica(ORDERS, 2))
+    context.offline.add(AssignedReplica(ORDERS, 2))
     assert one_partition.alter_isr(ORDERS, [1, 2]).error is KafkaError.INVALID_REQUEST
     context.offline.clear()
     context.shutting_down.add(2)

@@ -10,7 +10,7 @@ from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller import ControllerSettings
 from reconciler.simulator.controller.requests import Channels, partition_metadata
-from reconciler.simulator.controller.states import Replica
+from reconciler.simulator.controller.states import AssignedReplica
 from reconciler.simulator.kernel import (
     DURING_DELETE,
     Numbered,
@@ -91,7 +91,7 @@ def test_no_request_is_full_while_a_topic_cannot_be_read(cluster: Cluster) -> No
 def test_without_topic_ids_requests_are_old_way() -> None:
     cluster = Cluster(2, topic_ids=False)
     cluster.create_topic("orders", {0: [1, 2]}, ID)
-    cluster.controller.work.core.batch.stop_replica(Replica(at("orders"), 2), ID, delete=True)
+    cluster.controller.work.core.batch.stop_replica(AssignedReplica(at("orders"), 2), ID, delete=True)
     send(cluster)
     requests = cluster.brokers[2].of(LeaderAndIsrRequest)
     assert {each.type for each in requests} == {RequestType.UNSPECIFIED}
@@ -104,7 +104,7 @@ def test_without_topic_ids_requests_are_old_way() -> None:
 
 def test_to_one_broker_leader_and_isr_goes_first_then_metadata_then_stop_replica(cluster: Cluster) -> None:
     batch = cluster.controller.work.core.batch
-    batch.stop_replica(Replica(at("orders", 1), 2), ID, delete=False)
+    batch.stop_replica(AssignedReplica(at("orders", 1), 2), ID, delete=False)
     batch.update_metadata([at("orders")])
     batch.leader_and_isr([2], at("orders"))
     send(cluster)
@@ -115,10 +115,10 @@ def test_to_one_broker_leader_and_isr_goes_first_then_metadata_then_stop_replica
 # KIP516-7
 def test_each_stop_replica_request_has_one_flag_and_one_id_for_each_name(cluster: Cluster) -> None:
     batch = cluster.controller.work.core.batch
-    batch.stop_replica(Replica(at("orders", 0), 2), ID, delete=True, leaving=True)
-    batch.stop_replica(Replica(at("orders", 1), 2), ID, delete=False)
-    batch.stop_replica(Replica(at("orders", 0), 2), OTHER_ID, delete=True, leaving=True)
-    batch.stop_replica(Replica(at("payments", 0), 2), None, delete=True, leaving=True)
+    batch.stop_replica(AssignedReplica(at("orders", 0), 2), ID, delete=True, leaving=True)
+    batch.stop_replica(AssignedReplica(at("orders", 1), 2), ID, delete=False)
+    batch.stop_replica(AssignedReplica(at("orders", 0), 2), OTHER_ID, delete=True, leaving=True)
+    batch.stop_replica(AssignedReplica(at("payments", 0), 2), None, delete=True, leaving=True)
     send(cluster)
     found = [
         [(topic.topic, topic.topic_id, each.partition, each.leader_epoch, each.delete)]
@@ -145,7 +145,7 @@ def test_each_stop_replica_request_has_one_flag_and_one_id_for_each_name(cluster
 
 
 def test_a_replica_that_is_deleted_is_not_stopped_besides(cluster: Cluster) -> None:
-    batch, replica = cluster.controller.work.core.batch, Replica(at("orders"), 2)
+    batch, replica = cluster.controller.work.core.batch, AssignedReplica(at("orders"), 2)
     batch.stop_replica(replica, ID, delete=False)
     batch.stop_replica(replica, ID, delete=True)
     send(cluster)
@@ -155,7 +155,7 @@ def test_a_replica_that_is_deleted_is_not_stopped_besides(cluster: Cluster) -> N
 
 # KIP516-9
 def test_metadata_carries_the_topic_id_and_the_replicas_that_are_away(cluster: Cluster) -> None:
-    cluster.controller.context.offline.add(Replica(at("orders"), 2))
+    cluster.controller.context.offline.add(AssignedReplica(at("orders"), 2))
     cluster.controller.work.core.batch.update_metadata([at("orders")], [3])
     send(cluster)
     (request,) = cluster.brokers[3].of(UpdateMetadataRequest)

@@ -10,9 +10,9 @@ import pytest
 from layout.topic import TopicPartition
 from reconciler.simulator.controller.settings import IllegalTransitionError
 from reconciler.simulator.controller.states import (
+    AssignedReplica,
     PartitionState,
     PartitionStates,
-    Replica,
     ReplicaState,
     ReplicaStates,
     StateTable,
@@ -120,7 +120,7 @@ def test_a_partition_that_is_gone_is_found_nowhere() -> None:
     assert states.found_in(*PartitionState) == []
 
 
-REPLICA = Replica(TopicPartition("orders", 0), 2)
+REPLICA = AssignedReplica(TopicPartition("orders", 0), 2)
 GONE, NEW, ONLINE, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE = (
     ReplicaState.NON_EXISTENT,
     ReplicaState.NEW,
@@ -176,7 +176,10 @@ def test_a_replica_that_is_taken_is_forgotten_here_and_keeps_its_state_there() -
 
 
 def test_replicas_are_found_by_their_states_in_a_fixed_order() -> None:
-    states, others = replica_in_state(ONLINE), [Replica(TopicPartition("orders", 0), broker) for broker in (3, 1)]
+    states, others = (
+        replica_in_state(ONLINE),
+        [AssignedReplica(TopicPartition("orders", 0), broker) for broker in (3, 1)],
+    )
     for each in others:
         states.begin(each, OFFLINE)
     assert states.found_in(OFFLINE) == others[::-1]

@@ -7,7 +7,13 @@ import pytest
 from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
-from reconciler.simulator.controller.states import PartitionState, PartitionStates, Replica, ReplicaState, ReplicaStates
+from reconciler.simulator.controller.states import (
+    AssignedReplica,
+    PartitionState,
+    PartitionStates,
+    ReplicaState,
+    ReplicaStates,
+)
 from reconciler.simulator.kernel import DURING_DELETE, UpdateMetadataRequest
 from reconciler.simulator.zookeeper import config_path, delete_path, state_path, topic_path
 from reconciler.sources.zookeeper import encode_topic
@@ -248,8 +254,8 @@ def test_a_broker_that_has_no_such_replica_any_more_is_done(error: KafkaError) -
 def test_a_replica_that_could_not_be_deleted_is_tried_again_after_a_while_and_the_others_are_not() -> None:
     cluster = deleted(errors=KafkaError.KAFKA_STORAGE_ERROR)
     garbage = cluster.controller.work.garbage
-    assert garbage.state_of(ID, Replica(at("orders"), 2)) is ReplicaState.DELETION_INELIGIBLE
-    assert garbage.state_of(ID, Replica(at("orders"), 1)) is ReplicaState.NON_EXISTENT
+    assert garbage.state_of(ID, AssignedReplica(at("orders"), 2)) is ReplicaState.DELETION_INELIGIBLE
+    assert garbage.state_of(ID, AssignedReplica(at("orders"), 1)) is ReplicaState.NON_EXISTENT
     cluster.forget()
     cluster.timers.pass_time(999)
     assert cluster.brokers[2].received == []
@@ -284,9 +290,9 @@ def test_a_broker_that_goes_while_it_was_to_delete_is_asked_again_when_it_is_bac
     cluster.controller.delete_topics(["orders"])
     cluster.settle()
     garbage = cluster.controller.work.garbage
-    assert garbage.state_of(ID, Replica(at("orders"), 2)) is ReplicaState.DELETION_STARTED
+    assert garbage.state_of(ID, AssignedReplica(at("orders"), 2)) is ReplicaState.DELETION_STARTED
     cluster.kill(2)
-    assert garbage.state_of(ID, Replica(at("orders"), 2)) is ReplicaState.DELETION_INELIGIBLE
+    assert garbage.state_of(ID, AssignedReplica(at("orders"), 2)) is ReplicaState.DELETION_INELIGIBLE
     cluster.brokers[2].silent = False
     cluster.register(2)
     cluster.timers.pass_time(1_000)
@@ -318,7 +324,7 @@ def test_a_request_that_failed_as_a_whole_failed_for_each_replica() -> None:
     cluster.brokers[2].top_level = KafkaError.STALE_BROKER_EPOCH
     cluster.controller.delete_topics(["orders"])
     cluster.settle()
-    state = cluster.controller.work.garbage.state_of(ID, Replica(at("orders"), 2))
+    state = cluster.controller.work.garbage.state_of(ID, AssignedReplica(at("orders"), 2))
     assert state is ReplicaState.DELETION_INELIGIBLE
 
 

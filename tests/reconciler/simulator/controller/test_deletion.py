@@ -6,7 +6,7 @@ import pytest
 
 from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
-from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
+from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
 from reconciler.simulator.kernel import DURING_DELETE, UpdateMetadataRequest
 from reconciler.simulator.zookeeper import config_path, delete_path, partition_path, topic_path
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, Notes, at
@@ -26,7 +26,7 @@ def mark(cluster: Cluster, topic: str = "orders") -> None:
 
 
 def state(cluster: Cluster, broker: int, partition: int = 0) -> ReplicaState:
-    return cluster.controller.context.replica_states.of(Replica(at("orders", partition), broker))
+    return cluster.controller.context.replica_states.of(AssignedReplica(at("orders", partition), broker))
 
 
 # KIP516-10
@@ -283,7 +283,7 @@ def orders(cluster: Cluster) -> list[bool]:
 
 
 def test_a_dropped_replica_that_could_not_be_deleted_is_tried_again_until_it_is(cluster: Cluster) -> None:
-    assert cluster.controller.work.dropped.waiting() == [Replica(ORDERS, 2)]
+    assert cluster.controller.work.dropped.waiting() == [AssignedReplica(ORDERS, 2)]
     cluster.timers.pass_time(1_000)
     assert orders(cluster) == [True]
     cluster.brokers[2].stop_errors.clear()

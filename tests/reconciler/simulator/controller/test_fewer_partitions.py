@@ -19,7 +19,7 @@ from reconciler.simulator.controller import (
     encode_fewer_partitions,
     fewer_partitions_extension,
 )
-from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
+from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
 from reconciler.simulator.kernel import DURING_DELETE, MetadataResponse, PartitionMode, UpdateMetadataRequest
 from reconciler.simulator.zookeeper import delete_partitions_path, partition_path, topic_path
 from reconciler.sources.zookeeper import encode_topic
@@ -140,8 +140,8 @@ def test_a_replica_that_cannot_be_deleted_is_ineligible_and_tried_again(cluster:
     cluster.brokers[3].stop_errors[LAST] = KafkaError.KAFKA_STORAGE_ERROR
     cluster.ask(2)
     states = cluster.controller.context.replica_states
-    assert states.of(Replica(LAST, 3)) is ReplicaState.DELETION_INELIGIBLE
-    assert states.of(Replica(LAST, 1)) is ReplicaState.DELETION_SUCCESSFUL
+    assert states.of(AssignedReplica(LAST, 3)) is ReplicaState.DELETION_INELIGIBLE
+    assert states.of(AssignedReplica(LAST, 1)) is ReplicaState.DELETION_SUCCESSFUL
     assert not cluster.gone() and cluster.exists(NOTE)
     cluster.brokers[3].stop_errors.clear()
     cluster.timers.pass_time(5_000)

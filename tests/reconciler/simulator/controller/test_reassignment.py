@@ -5,7 +5,7 @@ import pytest
 from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
-from reconciler.simulator.controller.states import Replica, ReplicaState
+from reconciler.simulator.controller.states import AssignedReplica, ReplicaState
 from reconciler.simulator.zookeeper import REASSIGN_PARTITIONS, topic_path
 from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
@@ -79,7 +79,7 @@ def test_a_reassignment_that_is_cancelled_drops_what_was_added(cluster: Cluster)
     assert node(cluster) == ReplicaAssignment((1, 2))
     assert cluster.state(ORDERS).isr == (1, 2)
     assert cluster.brokers[3].of(StopReplicaRequest)[-1].topics[0].partitions[0].delete
-    assert cluster.controller.context.replica_states.of(Replica(ORDERS, 3)) is ReplicaState.NON_EXISTENT
+    assert cluster.controller.context.replica_states.of(AssignedReplica(ORDERS, 3)) is ReplicaState.NON_EXISTENT
 
 
 def test_a_reassignment_that_is_changed_drops_what_is_not_wanted_any_more(cluster: Cluster) -> None:

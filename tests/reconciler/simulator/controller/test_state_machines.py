@@ -16,7 +16,7 @@ from reconciler.simulator.controller.state_machines import (
     reassignment_election,
     shutdown_election,
 )
-from reconciler.simulator.controller.states import PartitionState, Replica, ReplicaState
+from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
 from reconciler.simulator.zookeeper import state_path, topic_path
 from reconciler.sources.zookeeper import encode_state, encode_topic
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
@@ -248,8 +248,8 @@ def send(cluster: Cluster) -> None:
     cluster.settle()
 
 
-def on(broker: int) -> Replica:
-    return Replica(at("orders"), broker)
+def on(broker: int) -> AssignedReplica:
+    return AssignedReplica(at("orders"), broker)
 
 
 # CREATE-3
