@@ -23,34 +23,13 @@ else:
         __name__,
         {
             "formatting": (
-                "NOTHING",
-                "age",
-                "count",
-                "csv_cell",
-                "csv_text",
-                "listed",
-                "moment",
-                "quoted",
-                "size",
-                "visible",
+                "NOTHING", "age", "count", "csv_cell", "csv_text", "listed", "moment", "quoted", "size", "visible",
             ),
             "serialize": ("json_objects", "write_array", "write_csv", "write_lines"),
         },
-    )
+    )  # fmt: skip
 
 __all__ = [
-    "NOTHING",
-    "age",
-    "count",
-    "csv_cell",
-    "csv_text",
-    "json_objects",
-    "listed",
-    "moment",
-    "quoted",
-    "size",
-    "visible",
-    "write_array",
-    "write_csv",
-    "write_lines",
-]
+    "NOTHING", "age", "count", "csv_cell", "csv_text", "json_objects", "listed", "moment", "quoted", "size", "visible",
+    "write_array", "write_csv", "write_lines",
+]  # fmt: skip

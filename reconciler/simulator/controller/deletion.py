@@ -90,7 +90,7 @@ class Deletions:
         )
 
     def resume(self, *, retry: bool = False) -> None:
-        """Finish complete deletions, and retry failed ones, at once or after a while. Sends."""
+        """Finish complete deletions, and retry failed ones: with ``retry`` at once, else after a while. Sends."""
         self._finish()
         waiting = [
             replica

@@ -97,7 +97,7 @@ class RequestBatch:
         self.update_metadata([partition])
 
     def update_metadata(self, partitions: Iterable[TopicPartition] = (), brokers: Iterable[int] | None = None) -> None:
-        """Send brokers, or all live ones, the metadata for clients: the live brokers, and some partitions."""
+        """Send brokers, or all live ones, the metadata for clients: the live brokers, and partitions where given."""
         updated = list(partitions)
         for broker in self._context.brokers if brokers is None else brokers:
             self._metadata.setdefault(broker, set()).update(updated)

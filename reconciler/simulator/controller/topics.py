@@ -194,8 +194,7 @@ class DeletedTopics:
         """Remove a topic whose node is gone from the context and the clients' metadata, and delete its replicas.
 
         A topic without an ID is only forgotten: its name may be another topic's by now, and a request by name would
-        delete that topic. A topic that is
-        ``renamed`` has another name now, with the same ID: its replicas stay (KIP516-13).
+        delete that topic. The replicas of one that is ``renamed``, and keeps its ID, stay (KIP516-13).
         """
         context, topic_id = self._context, self._context.topic_ids.get(topic)
         partitions = context.partitions_of(topic)

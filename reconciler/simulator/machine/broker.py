@@ -185,8 +185,8 @@ def open_store(
     """Open a broker's log dirs, and recover what a crash left in them.
 
     A log dir without ``meta.properties`` is new, or on a disk that was replaced: it is formatted, in the scheme of the
-    others. A log dir that holds something else is left out. A disk that fails is offline from the start. A line
-    about each log dir that was formatted or left out is given to ``say``.
+    others. A log dir that holds something else is left out. A disk that fails is offline from the start.
+    What was formatted or left out is said, a line for each log dir.
 
     Raises:
         LogStoreError: no log dir can be used, or they do not belong together.

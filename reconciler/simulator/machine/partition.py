@@ -171,7 +171,7 @@ class InSyncSets:
     """Changes the in-sync sets of the partitions that one broker leads."""
 
     def __init__(self, host: Host, broker_epoch: Callable[[], int], controller: Callable[[], int | None]) -> None:
-        """Send requests in this broker's name, to the active controller; its ID is None where there is none."""
+        """Send requests in this broker's name, to the active controller; None: there is none."""
         self._host, self._broker_epoch, self._controller = host, broker_epoch, controller
         self.agreed: Callable[[HostedPartition], None] = lambda partition: None
         """Called with a partition whose new set is in force: its high watermark may rise."""
