@@ -43,10 +43,7 @@ def left_out() -> dict[str, str]:
 def rounds(skipped: Sequence[str], asked: str, processes: Sequence[str]) -> list[list[str]]:
     """The pytest arguments of each round.
 
-    Args:
-        skipped: markers that are left out.
-        asked: the caller's own ``-m`` expression; empty for none.
-        processes: the caller's own ``-n`` option as arguments, or the default for the first round.
+    ``asked`` is the caller's own ``-m`` expression; ``processes`` the caller's ``-n`` as arguments, or the default.
     """
     jvm, others = " or ".join(NEEDS_JVM), " or ".join(marker for marker in NEEDS_JVM if marker != BROKER)
     limits = [f"not {marker}" for marker in skipped] + ([f"({asked})"] if asked else [])

@@ -39,13 +39,9 @@ class Answer:
 def complete_answer(
     found: Iterable[tuple[Any, ...]], observed: tuple[int, int], several_ids: int, **figures: Any
 ) -> Answer:
-    """Complete an answer: what was observed and not found is OK.
+    """Complete an answer: what was observed (entries on all disks, and their bytes) and not found is OK.
 
-    Args:
-        found: verdict, rows, bytes, and entries on a disk.
-        observed: entries on all disks, and their bytes.
-        several_ids: topics under several IDs.
-        figures: of the run, as :class:`Answer` names them.
+    Each of what was found is verdict, rows, bytes, and entries on a disk.
     """
     rows = [(str(verdict), int(rows), int(size or 0), int(entries)) for verdict, rows, size, entries in found]
     totals = {verdict: (count, size) for verdict, count, size, _ in rows}

@@ -21,6 +21,8 @@ from tools.benchmarks import data as bench_data
 
 PARTITIONS = 12
 FILES = 5
+MADE = "Fri Nov 20 08:49:38 UTC 2026"
+"""The time in every ``meta.properties``."""
 
 
 def build_log_dir(log_dir: Path, directories: int, *, ours: bool = False) -> None:
@@ -33,7 +35,7 @@ def build_log_dir(log_dir: Path, directories: int, *, ours: bool = False) -> Non
         (log_dir / STAGING_DIR).mkdir()
     scheme = Scheme.FLAT.value if ours else None
     identity = MetaProperties(1, "AtgGav8yQjiaJ3rTXE7VCA", 1, DirectoryId(bytes(range(100, 116))), scheme)
-    (log_dir / meta_properties.FILE_NAME).write_bytes(meta_properties.encode(identity, "Fri Nov 20 08:49:38 UTC 2026"))
+    (log_dir / meta_properties.FILE_NAME).write_bytes(meta_properties.encode(identity, MADE))
     for number in range(directories):
         topic, partition = divmod(number, PARTITIONS)
         fill_partition_dir(f"{log_dir}/topic-{topic:05}-{partition}", TopicId((topic + 1).to_bytes(16, "big")))
@@ -62,8 +64,6 @@ OLD_EVERY, MISSING_EVERY = 500, 1000
 
 def build_fleet(fleet: str, brokers: int, directories: int) -> None:
     """Make the trees and the desired state of a fleet."""
-    from layout.ids import DirectoryId, TopicId
-    from layout.meta_properties import FILE_NAME, MetaProperties, encode
     from reconciler.desired import DesiredBuilder, MetadataIdentity
     from reconciler.sources import save_state
 
@@ -71,7 +71,9 @@ def build_fleet(fleet: str, brokers: int, directories: int) -> None:
     for node, home in homes.items():
         os.makedirs(home)
         identity = MetaProperties(1, bench_data.CLUSTER, node, DirectoryId(node.to_bytes(16, "big")))
-        Path(home, FILE_NAME).write_bytes(encode(identity, "Fri Nov 20 08:49:38 UTC 2026"))
+        Path(home, meta_properties.FILE_NAME).write_bytes(
+            meta_properties.encode(identity, "Fri Nov 20 08:49:38 UTC 2026")
+        )
     builder, written = DesiredBuilder(), 0
     per_topic = bench_data.PARTITIONS * bench_data.REPLICAS
     for topic in range(brokers * directories // per_topic):

@@ -17,11 +17,8 @@ def differences(
 ) -> list[str]:
     """List the findings that were not planted, and the planted ones that the audit did not find, a sentence each.
 
-    Args:
-        truth: what the builder wrote down.
-        folder: where the fleet was built.
-        findings: rows with the columns of ``reconciler.audit.FINDING_SCHEMA``.
-        fleet: kind and subject of each fleet finding.
+    Findings have the columns of ``reconciler.audit.FINDING_SCHEMA``; ``fleet`` is kind and subject of each fleet
+    finding.
     """
     # A log dir without identity does not tell its broker, so what lies on a disk is known by its place alone.
     planted = Counter(_known_by(entry) for entry in truth.findings)

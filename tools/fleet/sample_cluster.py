@@ -51,7 +51,7 @@ FEATURE_LEVEL_39 = 21
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class SamplePartition:
     """One partition as the controller wants it; ``disks`` stands beside ``replicas`` and counts from 0."""
 
     topic: str
@@ -67,14 +67,14 @@ class Partition:
         """The disk of that broker on which the replica should lie."""
         return self.disks[self.replicas.index(node)]
 
-    def settled(self) -> Partition:
+    def settled(self) -> SamplePartition:
         """The same before its reassignment began."""
         kept = len(self.replicas) - len(self.adding)
         return replace(self, replicas=self.replicas[:kept], disks=self.disks[:kept], adding=(), removing=())
 
 
 @dataclass(slots=True)
-class Cluster:
+class SampleCluster:
     """All that the controller knows, at the end of the story and at the time of the snapshot."""
 
     cluster_id: str
@@ -82,24 +82,24 @@ class Cluster:
     old_ids: dict[str, TopicId]
     """Of the re-created topic and of the deleted one, as the snapshot has them."""
     directory_ids: dict[int, tuple[DirectoryId, ...]]
-    partitions: list[Partition] = field(default_factory=list)
-    old_partitions: list[Partition] = field(default_factory=list)
+    partitions: list[SamplePartition] = field(default_factory=list)
+    old_partitions: list[SamplePartition] = field(default_factory=list)
 
-    def wanted(self) -> Iterator[tuple[Partition, int]]:
+    def wanted(self) -> Iterator[tuple[SamplePartition, int]]:
         """Every replica that should exist, with its broker."""
         for partition in self.partitions:
             for node in partition.replicas:
                 yield partition, node
 
 
-def design(rng: random.Random) -> Cluster:
+def design(rng: random.Random) -> SampleCluster:
     """Draw the IDs and spread the replicas; the same generator state gives the same cluster."""
     ids = {name: TopicId.random(rng.randbytes) for name, _, _ in TOPICS}
     old_ids = {name: TopicId.random(rng.randbytes) for name in (RECREATED, DELETED)}
     # Broker 12 has registered one log dir only: what is in its second slot is a disk of another cluster.
     counts = {node: 1 if node == BROKERS else DISKS for node in range(1, BROKERS + 1)}
     directories = {node: tuple(DirectoryId.random(rng.randbytes) for _ in range(n)) for node, n in counts.items()}
-    cluster = Cluster(str(TopicId.random(rng.randbytes)), ids, old_ids, directories)
+    cluster = SampleCluster(str(TopicId.random(rng.randbytes)), ids, old_ids, directories)
     for salt, (name, partitions, factor) in enumerate(TOPICS):
         cluster.partitions += _spread(cluster, name, ids[name], (partitions, factor), salt)
     cluster.old_partitions += _spread(cluster, RECREATED, old_ids[RECREATED], (18, 2), 3)
@@ -107,7 +107,9 @@ def design(rng: random.Random) -> Cluster:
     return cluster
 
 
-def _spread(cluster: Cluster, topic: str, topic_id: TopicId, shape: tuple[int, int], salt: int) -> list[Partition]:
+def _spread(
+    cluster: SampleCluster, topic: str, topic_id: TopicId, shape: tuple[int, int], salt: int
+) -> list[SamplePartition]:
     """Round-robin over brokers with a stride that changes from round to round, and over each broker's disks.
 
     ``shape`` is the number of partitions and the replication factor; ``salt`` makes one topic differ from the next.
@@ -118,11 +120,11 @@ def _spread(cluster: Cluster, topic: str, topic_id: TopicId, shape: tuple[int, i
         stride = 1 + (salt + index // BROKERS) % 3
         replicas = tuple((index + 5 * salt + stride * copy) % BROKERS + 1 for copy in range(factor))
         disks = tuple((index + salt) % len(cluster.directory_ids[node]) for node in replicas)
-        spread.append(Partition(topic, topic_id, index, replicas, disks, replicas))
+        spread.append(SamplePartition(topic, topic_id, index, replicas, disks, replicas))
     return spread
 
 
-def begin_reassignment(cluster: Cluster, partition: Partition, incoming: int) -> Partition:
+def begin_reassignment(cluster: SampleCluster, partition: SamplePartition, incoming: int) -> SamplePartition:
     """Let a reassignment take the partition from its first replica's broker to ``incoming``; neither step is done."""
     after = replace(
         partition,
@@ -134,17 +136,17 @@ def begin_reassignment(cluster: Cluster, partition: Partition, incoming: int) ->
     return _put_in_place(cluster, partition, after)
 
 
-def shrink_isr(cluster: Cluster, partition: Partition, last: int) -> Partition:
+def shrink_isr(cluster: SampleCluster, partition: SamplePartition, last: int) -> SamplePartition:
     """Let all replicas of the partition but one fall out of sync."""
     return _put_in_place(cluster, partition, replace(partition, isr=(last,)))
 
 
-def _put_in_place(cluster: Cluster, before: Partition, after: Partition) -> Partition:
+def _put_in_place(cluster: SampleCluster, before: SamplePartition, after: SamplePartition) -> SamplePartition:
     cluster.partitions[cluster.partitions.index(before)] = after
     return after
 
 
-def snapshot_records(cluster: Cluster) -> list[bytes]:
+def snapshot_records(cluster: SampleCluster) -> list[bytes]:
     """The state at the time of the snapshot: the old IDs, and no reassignment."""
     records = [feature_level_record("metadata.version", FEATURE_LEVEL_39)]
     for node, directories in cluster.directory_ids.items():
@@ -154,7 +156,7 @@ def snapshot_records(cluster: Cluster) -> list[bytes]:
     return records + _creation(cluster, [*settled, *cluster.old_partitions])
 
 
-def log_records(cluster: Cluster) -> list[list[bytes]]:
+def log_records(cluster: SampleCluster) -> list[list[bytes]]:
     """The changes since the snapshot, a batch for each."""
     changes = [
         partition_change_record(
@@ -178,7 +180,7 @@ def log_records(cluster: Cluster) -> list[list[bytes]]:
     ]
 
 
-def _creation(cluster: Cluster, partitions: Sequence[Partition]) -> list[bytes]:
+def _creation(cluster: SampleCluster, partitions: Sequence[SamplePartition]) -> list[bytes]:
     """TopicRecord and PartitionRecords of the topics that the partitions belong to."""
     records = []
     seen: set[TopicId] = set()
@@ -194,5 +196,5 @@ def _creation(cluster: Cluster, partitions: Sequence[Partition]) -> list[bytes]:
     return records
 
 
-def _directories(cluster: Cluster, partition: Partition) -> list[DirectoryId]:
+def _directories(cluster: SampleCluster, partition: SamplePartition) -> list[DirectoryId]:
     return [cluster.directory_ids[node][disk] for node, disk in zip(partition.replicas, partition.disks, strict=True)]

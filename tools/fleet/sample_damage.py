@@ -17,13 +17,13 @@ from layout.scheme import LEDGER_FILE, STAGING_DIR, sibling_staging_root
 from reconciler.verdicts import Verdict
 from tools.fleet import sample_cluster
 from tools.fleet.sample_cluster import BROKERS, DELETED, LONG_TOPIC, RECREATED
-from tools.fleet.sample_plan import Plan, PlantedFleet, log_dir
+from tools.fleet.sample_plan import PlantedFleet, SamplePlan, log_dir
 
 DAY_MS = 86_400_000
 WEEK_MS = 7 * DAY_MS
 
 
-def unmounted_disk(plan: Plan) -> None:
+def unmounted_disk(plan: SamplePlan) -> None:
     """Broker 9 started before its second disk was mounted: the log dir is an empty folder, not an empty disk."""
     plan.unmounted.append(log_dir(9, 1))
     plan.find(Verdict.ABSENT, 9, ".", disk=1)
@@ -34,7 +34,7 @@ def unmounted_disk(plan: Plan) -> None:
             plan.find(Verdict.ABSENT, 9, live_name(partition.topic, partition.index))
 
 
-def disk_of_another_cluster(plan: Plan) -> None:
+def disk_of_another_cluster(plan: SamplePlan) -> None:
     """A clone of broker 12's disk went to the test cluster and was later plugged into broker 12's second slot."""
     test_cluster = str(TopicId.random(plan.rng.randbytes))
     plan.foreign_disks[log_dir(12, 1)] = test_cluster
@@ -48,7 +48,7 @@ def disk_of_another_cluster(plan: Plan) -> None:
         plan.find(Verdict.NOT_COMPARED, 12, name, disk=1)
 
 
-def topic_recreated_while_broker_was_down(plan: Plan) -> None:
+def topic_recreated_while_broker_was_down(plan: SamplePlan) -> None:
     """Broker 7 was down while `clicks` was deleted and created again: it has the old data, and none of the new."""
     old_names = set()
     for partition, node in plan.cluster.wanted():
@@ -65,7 +65,7 @@ def topic_recreated_while_broker_was_down(plan: Plan) -> None:
     plan.fleet.append(PlantedFleet("TOPIC_UNDER_SEVERAL_IDS", RECREATED))
 
 
-def topic_deleted_while_brokers_were_down(plan: Plan) -> None:
+def topic_deleted_while_brokers_were_down(plan: SamplePlan) -> None:
     """Brokers 3 and 10 were down while `legacy-exports` was deleted; nobody knows it any more."""
     for partition in plan.cluster.old_partitions:
         for node in partition.replicas:
@@ -75,7 +75,7 @@ def topic_deleted_while_brokers_were_down(plan: Plan) -> None:
                 plan.find(Verdict.UNKNOWN_TOPIC, node, name, disk=partition.disk_on(node))
 
 
-def cancelled_reassignment(plan: Plan) -> None:
+def cancelled_reassignment(plan: SamplePlan) -> None:
     """A reassignment was cancelled while its target was down: complete copies lie where nobody wants them."""
     for topic in ("shipments", "shipments", "page-views"):
         partition, _, _ = plan.pick(topic)
@@ -85,7 +85,7 @@ def cancelled_reassignment(plan: Plan) -> None:
         plan.find(Verdict.NOT_ASSIGNED, node, name, disk=0)
 
 
-def reassignment_in_progress(plan: Plan) -> None:
+def reassignment_in_progress(plan: SamplePlan) -> None:
     """Two partitions of `orders` are on their way; one has arrived on its new broker, the other has not begun."""
     for arrived in (True, False):
         partition, outgoing, _ = plan.pick("orders")
@@ -98,7 +98,7 @@ def reassignment_in_progress(plan: Plan) -> None:
         plan.find(Verdict.IN_FLIGHT, incoming, name, disk=0 if arrived else None)
 
 
-def damaged_partition_metadata(plan: Plan) -> None:
+def damaged_partition_metadata(plan: SamplePlan) -> None:
     """Power loss and hand editing: empty, NULs, cut short, the zero ID, another partition's; one was alone in sync."""
     other = partition_metadata.encode_json(plan.cluster.topic_ids["search_index"], "search_index", 99)
     contents = {
@@ -117,7 +117,7 @@ def damaged_partition_metadata(plan: Plan) -> None:
             plan.fleet.append(PlantedFleet("ONLY_IN_SYNC_COPY", topic))
 
 
-def crash_after_creation(plan: Plan) -> None:
+def crash_after_creation(plan: SamplePlan) -> None:
     """A broker crashed right after it had made the directories, before `partition.metadata` was there (FACTS §2.1)."""
     for topic in ("audit-log", "__consumer_offsets"):
         partition, node, path = plan.pick(topic)
@@ -125,7 +125,7 @@ def crash_after_creation(plan: Plan) -> None:
         plan.find(Verdict.NO_ID, node, live_name(topic, partition.index), disk=partition.disk_on(node))
 
 
-def strangers(plan: Plan) -> None:
+def strangers(plan: SamplePlan) -> None:
     """A mount point's `lost+found`, a backup made on the spot, a note, and a `deleting` that stops a real broker."""
     for node, disk, path in ((2, 1, "lost+found"), (4, 0, "backup"), (5, 0, STAGING_DIR)):
         plan.folders.append(f"{log_dir(node, disk)}/{path}")
@@ -134,7 +134,7 @@ def strangers(plan: Plan) -> None:
     plan.find(Verdict.FOREIGN, 10, "restore-notes.txt", disk=0)
 
 
-def staged_replicas(plan: Plan) -> None:
+def staged_replicas(plan: SamplePlan) -> None:
     """Broker 6's leftovers of two reassignments were staged: one is due for a purge, two are not yet."""
     home = log_dir(6, 0)
     staging = sibling_staging_root(home)
@@ -161,7 +161,7 @@ def staged_replicas(plan: Plan) -> None:
     plan.files[f"{staging}/{LEDGER_FILE}"] = ledger
 
 
-def deletion_interrupted(plan: Plan) -> None:
+def deletion_interrupted(plan: SamplePlan) -> None:
     """Brokers 8 and 11 stopped within the minute that Kafka waits before it removes a deleted topic's directories."""
     topic_id = TopicId.random(plan.rng.randbytes)
     for node in (8, 11):
@@ -171,7 +171,7 @@ def deletion_interrupted(plan: Plan) -> None:
             plan.find(Verdict.MARKED_DELETE, node, name, disk=1)
 
 
-def strays(plan: Plan) -> None:
+def strays(plan: SamplePlan) -> None:
     """Broker 2 made strays of an interrupted rebalance's copies; broker 10 of a replica that it should have kept."""
     for topic in ("page-views", "page-views", "inventory", LONG_TOPIC):
         partition = plan.unwanted_on(topic, 2)
@@ -186,7 +186,7 @@ def strays(plan: Plan) -> None:
     plan.find(Verdict.MISSING, node, live_name("users", partition.index))
 
 
-def moves_between_disks(plan: Plan) -> None:
+def moves_between_disks(plan: SamplePlan) -> None:
     """Broker 5 is moving a replica from disk to disk; on broker 6 such a move was forgotten when the replica left."""
     partition, node, _ = plan.pick("sessions", 5)
     name = future_name("sessions", partition.index, plan.unique())
@@ -199,7 +199,7 @@ def moves_between_disks(plan: Plan) -> None:
     plan.find(Verdict.FUTURE_ABANDONED, 6, name, disk=1)
 
 
-def crash_between_two_renames(plan: Plan) -> None:
+def crash_between_two_renames(plan: SamplePlan) -> None:
     """Broker 8 crashed at the end of a move between disks: the replica is live in both, and it will not start."""
     partition, node, _ = plan.pick("page-views", 8)
     name = live_name("page-views", partition.index)
@@ -209,7 +209,7 @@ def crash_between_two_renames(plan: Plan) -> None:
         plan.find(Verdict.DUPLICATE, node, name, disk=disk)
 
 
-def directory_renamed_by_hand(plan: Plan) -> None:
+def directory_renamed_by_hand(plan: SamplePlan) -> None:
     """Somebody renamed a replica on broker 11; its topic ID still says whose data it is."""
     partition, node, path = plan.pick("payments", 11)
     disk = partition.disk_on(node)
@@ -220,7 +220,7 @@ def directory_renamed_by_hand(plan: Plan) -> None:
     plan.find(Verdict.MISSING, node, live_name("payments", partition.index))
 
 
-def directories_removed_by_hand(plan: Plan) -> None:
+def directories_removed_by_hand(plan: SamplePlan) -> None:
     """Two partition dirs on broker 4 were removed while it was down; its checkpoints still speak of one of them."""
     for number, topic in enumerate(("orders", "__transaction_state")):
         partition, node, path = plan.pick(topic, 4)
@@ -233,14 +233,14 @@ def directories_removed_by_hand(plan: Plan) -> None:
                 plan.find(Verdict.CHECKPOINT_ENTRY, node, name, disk=disk)
 
 
-def crash_while_a_checkpoint_was_written(plan: Plan) -> None:
+def crash_while_a_checkpoint_was_written(plan: SamplePlan) -> None:
     """Broker 1 crashed between writing a checkpoint's new content and renaming it into place."""
     name = f"{checkpoint.RECOVERY_POINT_CHECKPOINT}.tmp"
     plan.files[f"{log_dir(1, 1)}/{name}"] = b"0\n31\norders 4 1"
     plan.find(Verdict.LEFTOVER, 1, name, disk=1)
 
 
-STORIES: tuple[Callable[[Plan], None], ...] = (
+STORIES: tuple[Callable[[SamplePlan], None], ...] = (
     unmounted_disk,
     disk_of_another_cluster,
     topic_recreated_while_broker_was_down,

@@ -26,7 +26,7 @@ from reconciler.verdicts import Verdict
 from tools.fleet import sample_cluster, sample_damage
 from tools.fleet.sample_cluster import BROKERS, DISKS
 from tools.fleet.sample_disks import DiskWriter
-from tools.fleet.sample_plan import Plan, Planted, PlantedFleet, lay_out, log_dir
+from tools.fleet.sample_plan import Planted, PlantedFleet, SamplePlan, lay_out, log_dir
 from tools.writers import write_metadata_dir
 
 TRUTH_FILE = "truth.json"
@@ -72,10 +72,7 @@ class Truth:
 def build(folder: str, *, now_ms: int, seed: int = 516) -> Truth:
     """Build the fleet in a folder that is empty or does not exist yet, and write the truth about it beside it.
 
-    Args:
-        folder: where; it is made when it is not there.
-        now_ms: the present, ms since 1970; what is staged is due a week before or after it.
-        seed: of everything that is invented.
+    The seed is of everything that is invented; what is staged is due a week before or after the present.
 
     Raises:
         FileExistsError: the folder holds something already, or is a file.
@@ -109,7 +106,7 @@ def load_truth(folder: str) -> Truth:
     )
 
 
-def _write(plan: Plan, folder: str) -> None:
+def _write(plan: SamplePlan, folder: str) -> None:
     """Write everything that is planned, with checkpoints that fit what lies in each log dir."""
     disks = DiskWriter(folder, plan.rng)
     end_offsets = {path: disks.partition(path, replica.metadata) for path, replica in plan.replicas.items()}
@@ -138,7 +135,9 @@ def _write(plan: Plan, folder: str) -> None:
     disks.date(plan.now_ms - 3_600_000)
 
 
-def _write_log_dir(plan: Plan, disks: DiskWriter, node: int, disk: int, offsets: Mapping[tuple[str, int], int]) -> None:
+def _write_log_dir(
+    plan: SamplePlan, disks: DiskWriter, node: int, disk: int, offsets: Mapping[tuple[str, int], int]
+) -> None:
     """Write what a log dir holds beside its partition dirs; nothing at all where no disk is mounted."""
     home = log_dir(node, disk)
     disks.folder(home)
@@ -157,7 +156,7 @@ def _write_log_dir(plan: Plan, disks: DiskWriter, node: int, disk: int, offsets:
     disks.checkpoints(home, held)
 
 
-def _truth_of(plan: Plan, seed: int) -> Truth:
+def _truth_of(plan: SamplePlan, seed: int) -> Truth:
     """Count what is right, and add the fleet findings that follow from several directories together."""
     found = {f"{planted.log_dir}/{planted.name}" for planted in plan.findings}
     return Truth(
@@ -171,7 +170,7 @@ def _truth_of(plan: Plan, seed: int) -> Truth:
     )
 
 
-def _only_copies(plan: Plan) -> list[PlantedFleet]:
+def _only_copies(plan: SamplePlan) -> list[PlantedFleet]:
     """Directories that could go by their verdict, and are the only ones with their topic ID and partition, by topic."""
     copies = Counter((replica.topic_id, replica.partition) for replica in plan.replicas.values())
     alone = set()

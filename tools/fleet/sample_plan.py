@@ -13,7 +13,7 @@ from layout import partition_metadata
 from layout.directory_name import DirectoryKind, live_name, parse
 from layout.ids import TopicId
 from reconciler.verdicts import Verdict
-from tools.fleet.sample_cluster import Cluster, Partition
+from tools.fleet.sample_cluster import SampleCluster, SamplePartition
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,10 +48,10 @@ class PlannedReplica:
 
 
 @dataclass(slots=True)
-class Plan:
+class SamplePlan:
     """Everything that will be written, and the truth about it."""
 
-    cluster: Cluster
+    cluster: SampleCluster
     rng: random.Random
     now_ms: int
     replicas: dict[str, PlannedReplica] = field(default_factory=dict)
@@ -79,12 +79,10 @@ class Plan:
         """Give a planned partition dir a ``partition.metadata`` without a valid topic ID; None: no such file."""
         self.replicas[path] = PlannedReplica(metadata, None, self.replicas[path].partition)
 
-    def pick(self, topic: str, node: int | None = None) -> tuple[Partition, int, str]:
-        """A replica for a story: of the topic's first partition that no other story uses.
+    def pick(self, topic: str, node: int | None = None) -> tuple[SamplePartition, int, str]:
+        """A replica for a story: of the topic's first partition that no other story uses, and that the broker holds.
 
-        Args:
-            topic: its name.
-            node: broker that must hold it; None: the partition's first replica.
+        Without a broker it is the partition's first replica.
 
         Returns:
             The partition, the broker, and the replica's path, at which it is planned.
@@ -99,7 +97,7 @@ class Plan:
                 return partition, holder, path
         raise LookupError(f"no replica of {topic} is left for another story on broker {node}")
 
-    def unwanted_on(self, topic: str, node: int) -> Partition:
+    def unwanted_on(self, topic: str, node: int) -> SamplePartition:
         """For a story of leftovers: the topic's first unused partition that the broker should not hold."""
         for partition in self.cluster.partitions:
             key = (topic, partition.index)
@@ -108,7 +106,7 @@ class Plan:
                 return partition
         raise LookupError(f"every partition of {topic} is wanted on broker {node}, or used by another story")
 
-    def path(self, partition: Partition, node: int) -> str:
+    def path(self, partition: SamplePartition, node: int) -> str:
         """The place of a wanted replica when nothing is wrong."""
         return f"{log_dir(node, partition.disk_on(node))}/{live_name(partition.topic, partition.index)}"
 
@@ -124,9 +122,9 @@ class Plan:
                 yield home, name
 
 
-def lay_out(cluster: Cluster, rng: random.Random, now_ms: int) -> Plan:
+def lay_out(cluster: SampleCluster, rng: random.Random, now_ms: int) -> SamplePlan:
     """A plan in which every replica lies where it should, before anything happens to it."""
-    plan = Plan(cluster, rng, now_ms)
+    plan = SamplePlan(cluster, rng, now_ms)
     for partition, node in cluster.wanted():
         plan.place(plan.path(partition, node), partition.topic_id, partition.index)
     return plan

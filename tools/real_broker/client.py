@@ -108,11 +108,7 @@ class Client:
     """A client of the brokers at some addresses; it may live as long as its cluster, whatever the brokers do."""
 
     def __init__(self, bootstrap: str) -> None:
-        """Connect at the first request.
-
-        Args:
-            bootstrap: hosts and ports, with commas.
-        """
+        """Connect at the first request, to hosts and ports with commas between them."""
         self._common = {
             "bootstrap.servers": bootstrap,
             "log_level": 0,
@@ -147,10 +143,7 @@ class Client:
     ) -> Topic:
         """Create a topic and wait until each partition has a leader.
 
-        Args:
-            name: the topic.
-            assignment: for each partition its brokers, the preferred leader first.
-            settings: of the topic: ``{"retention.ms": "1000"}``.
+        The assignment has the brokers of each partition, the preferred leader first.
 
         Raises:
             CommandError: if the cluster refuses.
@@ -254,11 +247,7 @@ class Client:
     def produce(self, topic: str, count: int, partition: int | None = None, size: int = 100) -> list[Record]:
         """Write records, acknowledged by all replicas in sync, and give them with their places, in order.
 
-        Args:
-            topic: where to.
-            count: how many.
-            partition: where all go; None for one partition by key.
-            size: bytes of each value, at least.
+        Without a partition each goes to one by its key; ``size`` is the least number of bytes of each value.
 
         Raises:
             CommandError: if one was not taken.
@@ -287,11 +276,7 @@ class Client:
         return sorted(written)
 
     def consume(self, topic: str, partitions: Sequence[int] | None = None) -> list[Record]:
-        """Read all records of a topic, in the order of partition and offset.
-
-        Args:
-            topic: which.
-            partitions: only these; None for all.
+        """Read all records of a topic, or of some partitions of it, in the order of partition and offset.
 
         Raises:
             CommandError: if a partition cannot be read.

@@ -39,13 +39,10 @@ class Cluster:
     """One to nine brokers with their disks; a context manager that starts and stops them.
 
     Attributes:
-        release: which Kafka.
-        mode: who keeps the metadata.
         folder: all that it writes: ``broker-1/disk1`` and so on, logs, settings.
         cluster_id: 22 characters, as we set it (in ZooKeeper mode too).
         brokers: from 1 on; ``brokers[1].log_dirs`` are its disks.
         metadata: the ZooKeeper or the KRaft controller; ``metadata.data`` is its folder.
-        client: topics and records, see :class:`~tools.real_broker.client.Client`.
     """
 
     def __init__(
@@ -61,14 +58,8 @@ class Cluster:
     ) -> None:
         """Fetch the release if need be and write all settings; nothing runs yet.
 
-        Args:
-            release: ``2.8``, ``3.9``, ``4.3``, or what :func:`find_release` gave.
-            folder: where everything goes; must be empty or not be there.
-            mode: ``zk`` or ``kraft``; None for the release's default.
-            brokers: how many.
-            log_dirs: how many disks each has.
-            cluster_id: None for a random one.
-            settings: for every broker, on top of the usual; ``brokers[n].settings`` can be changed between two starts.
+        The folder must be empty or not be there. Without a mode it is the release's default. The settings are for every
+        broker, on top of the usual; ``brokers[n].settings`` can be changed between two starts.
 
         Raises:
             RealBrokerError: for an unknown release or mode, a folder in use, or when it cannot be fetched.
@@ -265,12 +256,9 @@ class Cluster:
     ) -> Reassignment:
         """Move partitions to other brokers, or to other disks of the same ones.
 
-        Args:
-            topic: whose partitions.
-            replicas: for each partition its brokers from now on.
-            log_dirs: for a partition one disk for each broker, or ``any``; None for wherever they are put.
-            wait: until it is done; else the caller may ``wait``, ``verify`` or ``cancel``.
-            throttle: bytes each second; None for no limit.
+        ``replicas`` has the brokers of each partition from now on; ``log_dirs``, for a partition, one disk for each
+        broker, or ``any``. Without ``wait`` the caller may ``wait``, ``verify`` or ``cancel``. The throttle is bytes
+        each second.
 
         Raises:
             CommandError: if Kafka's command refuses.

@@ -61,14 +61,8 @@ class JavaServer:
     ) -> None:
         """Nothing runs yet.
 
-        Args:
-            release: whose jars are run.
-            kind: names the class archive: servers of one kind load the same classes.
-            main_class: takes the settings file as its one argument.
-            settings: that file.
-            log: takes what the server writes, appended.
-            logging: the settings of its log lines.
-            watchdog: kills the server when this process dies.
+        Servers of one kind load the same classes, and share an archive of them. The main class takes the settings file
+        as its one argument.
         """
         self.log = log
         self._release, self._kind, self._main_class = release, kind, main_class
@@ -86,7 +80,7 @@ class JavaServer:
         """The id of the process; None if it does not run."""
         return self._process.pid if self._process is not None and self.running else None
 
-    def start(self) -> None:
+    def launch(self) -> None:
         """Start the process and return at once."""
         assert not self.running
         command, archive, fresh = _command(self._release, self._kind, "256m", self._main_class)
@@ -194,11 +188,6 @@ def write_scripts(release: Release, folder: Path, logging: Path) -> None:
     """Write ``kafka-reassign-partitions.sh`` and ``kafka-log-dirs.sh`` into a folder, to be put on the PATH.
 
     Maven brings jars and no scripts; a release's script does no more than to run one class of these jars.
-
-    Args:
-        release: whose classes they run.
-        folder: where to; it is there.
-        logging: the settings of log lines.
 
     Raises:
         FetchError: there is no Java, or the release cannot be fetched.

@@ -14,18 +14,9 @@ from tools.real_broker.releases import Release
 _DONE = re.compile(r"^Reassignment of \S+ .*complete", re.MULTILINE)
 """Of each partition that is where it should be; the words after it differ between releases."""
 
-ANY = "any"
-"""Instead of a log dir: wherever the broker likes."""
-
 
 def as_json(topic: str, replicas: Mapping[int, Sequence[int]], log_dirs: Mapping[int, Sequence[str]]) -> str:
-    """The command's input.
-
-    Args:
-        topic: whose partitions move.
-        replicas: for each partition its brokers.
-        log_dirs: for a partition one log dir for each of its brokers, or ``any``.
-    """
+    """The command's input; ``log_dirs`` has, for a partition, one log dir for each of its brokers, or ``any``."""
     partitions: list[dict[str, object]] = []
     for number, brokers in replicas.items():
         entry: dict[str, object] = {"topic": topic, "partition": number, "replicas": list(brokers)}
@@ -39,14 +30,7 @@ class Reassignment:
     """One reassignment: its input file and the command."""
 
     def __init__(self, release: Release, bootstrap: str, folder: Path, text: str) -> None:
-        """Write the input file.
-
-        Args:
-            release: whose command is run.
-            bootstrap: hosts and ports, with commas.
-            folder: takes the file, and holds ``quiet.properties``.
-            text: see :func:`as_json`.
-        """
+        """Write the input file, a text of :func:`as_json`, into a folder that holds ``quiet.properties``."""
         self._release, self._bootstrap, self._folder = release, bootstrap, folder
         self._file = folder / "reassignment.json"
         self._file.write_text(text, encoding="utf-8")
@@ -54,8 +38,7 @@ class Reassignment:
     def execute(self, throttle: int | None = None) -> str:
         """Start it, and give what the command wrote.
 
-        Args:
-            throttle: bytes each second, between brokers and between log dirs; None for no limit.
+        The throttle is bytes each second, between brokers and between log dirs.
 
         Raises:
             CommandError: if the command refuses.

@@ -65,76 +65,43 @@ def gives_sessions(port: int) -> bool:
     return False
 
 
-class Server:
+class Server(JavaServer):
     """The common part of the three kinds of servers; ``name`` is unique in a cluster."""
 
     kind = ""
     main_class = "kafka.Kafka"
 
     def __init__(self, release: Release, name: str, folder: Path, port: int, watchdog: Watchdog) -> None:
-        """Make its folder; nothing runs yet."""
+        """Make its folder; nothing runs yet. Its log has what it wrote, over all its starts."""
         self.name, self.folder, self.port = name, folder, port
-        self.log = folder / f"{name}.log"
-        """What the server wrote, over all its starts."""
-        self._release = release
         folder.mkdir(parents=True)
-        self._settings, self._logging = folder / f"{name}.properties", folder / "logging.properties"
-        self._logging.write_text(texts.as_text(texts.logging_settings(release)), encoding="utf-8")
-        self.quiet = folder / "quiet.properties"
-        """Logging settings for commands: warnings alone, so that what a command says stands out."""
-        self.quiet.write_text(texts.as_text(texts.logging_settings(release, "WARN")), encoding="utf-8")
-        self._java = JavaServer(
+        logging = folder / "logging.properties"
+        super().__init__(
             release,
             self.kind,
             self.main_class,
-            settings=self._settings,
-            log=self.log,
-            logging=self._logging,
+            settings=folder / f"{name}.properties",
+            log=folder / f"{name}.log",
+            logging=logging,
             watchdog=watchdog,
         )
+        logging.write_text(texts.as_text(texts.logging_settings(release)), encoding="utf-8")
+        self.quiet = folder / "quiet.properties"
+        """Logging settings for commands: warnings alone, so that what a command says stands out."""
+        self.quiet.write_text(texts.as_text(texts.logging_settings(release, "WARN")), encoding="utf-8")
 
     @property
     def address(self) -> str:
         """Host and port."""
         return f"{texts.HOST}:{self.port}"
 
-    @property
-    def running(self) -> bool:
-        """Whether its process runs."""
-        return self._java.running
-
-    @property
-    def pid(self) -> int | None:
-        """The id of its process; None if it does not run."""
-        return self._java.pid
-
-    def launch(self) -> None:
-        """Start the process and return at once; :meth:`wait_until_ready` waits."""
-        self._java.start()
-
-    def ask_to_stop(self) -> None:
-        """Send SIGTERM, and do not wait."""
-        self._java.ask_to_stop()
-
-    def stop(self) -> int:
-        """Stop it cleanly (SIGTERM) and give its exit code, 143 for a JVM; nothing where it does not run."""
-        return self._java.stop()
-
-    def kill(self) -> None:
-        """Kill it (SIGKILL)."""
-        self._java.kill()
-
     def pause(self) -> None:
         """Freeze it (SIGSTOP) until :meth:`resume`."""
-        self._java.send(signal.SIGSTOP)
+        self.send(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let it go on (SIGCONT)."""
-        self._java.send(signal.SIGCONT)
-
-    def tail(self) -> str:
-        """The last lines of its log."""
-        return self._java.tail()
+        self.send(signal.SIGCONT)
 
     def wait_until_ready(self, seconds: float = SECONDS_TO_START) -> None:
         """Wait until it does its work.
@@ -219,16 +186,7 @@ class Broker(KafkaServer):
     ) -> None:
         """Make its folder; the settings are written by each start, so that they may be changed between two.
 
-        Args:
-            release: whose jars are run.
-            mode: who keeps the metadata.
-            node_id: from 1 on.
-            folder: takes settings, log and log dirs.
-            port: its own.
-            metadata_port: that of the ZooKeeper or controller.
-            watchdog: kills it when this process dies.
-            log_dirs: how many disks it has.
-            brokers: how many there are in the cluster.
+        ``log_dirs`` and ``brokers`` are numbers; the metadata port is that of the ZooKeeper or controller.
         """
         super().__init__(release, f"broker-{node_id}", folder, port, watchdog)
         self.node_id = node_id

@@ -22,15 +22,9 @@ def as_text(settings: Mapping[str, object]) -> str:
 def broker_settings(
     mode: Mode, node_id: int, port: int, log_dirs: Sequence[str], *, metadata_port: int, brokers: int
 ) -> dict[str, object]:
-    """The settings of one broker.
+    """The settings of one of so many brokers; internal topics get as many replicas.
 
-    Args:
-        mode: who keeps the metadata.
-        node_id: from 1 on.
-        port: where it listens.
-        log_dirs: its disks.
-        metadata_port: where ZooKeeper or the controller listens.
-        brokers: how many there are; internal topics get as many replicas.
+    ZooKeeper or the controller listens at the metadata port.
     """
     common: dict[str, object] = {
         "log.dirs": ",".join(log_dirs),

@@ -57,10 +57,7 @@ def kill_group(group: int) -> None:
 
 
 def watch(lines: IO[str]) -> list[int]:
-    """Read what runs until the owner is gone.
-
-    Args:
-        lines: ``+1234`` where the process group 1234 started, ``-1234`` where it ended.
+    """Read what runs until the owner is gone: ``+1234`` where the process group 1234 started, ``-1234`` where it ended.
 
     Returns:
         The groups that were left running, in the order of their start.

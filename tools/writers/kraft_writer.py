@@ -56,18 +56,8 @@ def partition_record(
 ) -> bytes:
     """PartitionRecord: a partition comes into being, or is replaced.
 
-    Args:
-        topic_id: the topic it belongs to.
-        index: the partition's number.
-        replicas: brokers, the preferred leader first.
-        isr: brokers in sync; None: all replicas.
-        removing: brokers that a reassignment takes away.
-        adding: brokers that a reassignment brings.
-        leader: None: the first replica.
-        leader_epoch: epoch of the leader.
-        partition_epoch: epoch of the partition.
-        directories: the log dir of each replica, or None for a version without.
-        version: of the record, 0 to 2; None: 1 with directories, 0 without.
+    The first replica leads, and all are in sync, unless something else is given. ``directories`` has the log dir of
+    each replica. The version is 1 with directories and 0 without.
     """
     chosen = version if version is not None else int(directories is not None)
     return record(
@@ -206,12 +196,8 @@ def snapshot_bytes(
 ) -> bytes:
     """The content of a ``.checkpoint`` file: header, data batches, footer; offsets inside the file start at 0.
 
-    Args:
-        records: frames, in order.
-        epoch: leader epoch of all batches; the one in the file's name.
-        timestamp_ms: time of the last record of the log that is contained, and of the batches.
-        batch_size: records in one batch.
-        extra_controls: control records beside the header: KRaftVersionRecord and VotersRecord of kraft.version 1.
+    The epoch is the one in the file's name; the time that of the last record of the log that is contained.
+    ``extra_controls`` stand beside the header: KRaftVersionRecord and VotersRecord of kraft.version 1.
     """
     header = control_record("SnapshotHeaderRecord", lastContainedLogTimestamp=timestamp_ms)
     opening = [header, *extra_controls]
@@ -241,21 +227,11 @@ def write_metadata_dir(
     node_id: int = 1,
     directory_id: DirectoryId | str | None = None,
 ) -> str:
-    """Write ``__cluster_metadata-0`` under a log dir: a snapshot, and one segment that goes on from it.
+    """Write ``__cluster_metadata-0`` under a log dir, and return its path: a snapshot, and a segment after it.
 
-    Args:
-        log_dir: made when it does not exist.
-        snapshot: frames of the snapshot; None: no snapshot, the log begins at offset 0.
-        end_offset: the snapshot holds everything below it; None: as many as it has records.
-        log: groups of frames, one batch each, after a LeaderChange batch; an empty sequence writes no segment.
-        epoch: leader epoch of the snapshot and of the log.
-        timestamp_ms: time of everything.
-        cluster_id: when given, a ``meta.properties`` with it is written beside the directory.
-        node_id: of that ``meta.properties``.
-        directory_id: of that ``meta.properties``; None: none.
-
-    Returns:
-        The path of ``__cluster_metadata-0``.
+    The snapshot holds everything below the end offset, by default as much as it has records; without one the log begins
+    at offset 0. The log is groups of frames, one batch each, after a LeaderChange batch; without groups there is no
+    segment. With a cluster ID a ``meta.properties`` is written beside the directory.
     """
     folder = os.path.join(log_dir, METADATA_DIR)
     os.makedirs(folder, exist_ok=True)

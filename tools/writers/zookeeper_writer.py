@@ -29,11 +29,7 @@ def topic_nodes(
 ) -> dict[str, bytes]:
     """The nodes of a topic: version 3 with an ID, else version 2; each partition led by its first replica, all in sync.
 
-    Args:
-        topic: full name; the tiers of a namespace, joined by ``:``, become nodes on the way (KIP37-4).
-        partitions: broker ids by partition.
-        topic_id: the ID, or None for a topic from before Kafka 2.8.
-        leader_epoch: of every partition.
+    The tiers of a namespace, joined by ``:``, become nodes on the way (KIP37-4).
     """
     path = f"{TOPICS}/{path_of(topic)}"
     version = TOPIC_VERSION if topic_id is not None else TOPIC_VERSION - 1
@@ -54,13 +50,8 @@ def snapshot_bytes(
 ) -> bytes:
     """A whole snapshot file; nodes on the way to a path are added where they are absent.
 
-    Args:
-        nodes: data by path.
-        versions: data version by path; 0 for all others.
-        czxids: creating zxid by path; 1 for all others.
-        modified_ms: time of the last change of every node, ms since 1970.
-        owners: session by path of a node that goes away with it.
-        digest: whether the additions of servers since 3.6 and 3.9 follow the first seal.
+    Data versions are 0 and creating zxids 1, unless given by path; an owner is the session that its node goes away
+    with. With ``digest``, the additions of servers since 3.6 and 3.9 follow the first seal.
     """
     everything = {"": b""} | {parent: b"" for path in nodes for parent in _parents(path)} | dict(nodes)
     parts = [struct.pack(">4siq", b"ZKSN", 2, -1)]
@@ -80,12 +71,9 @@ def snapshot_bytes(
 
 
 def log_bytes(transactions: Iterable[tuple[int, int, int, str]], *, session: int = 7, filled_to: int = 4096) -> bytes:
-    """A file ``log.<zxid>`` of transactions, with zeros up to the size that a server allocates.
+    """A file ``log.<zxid>`` of transactions of one session, with zeros up to the size that a server allocates.
 
-    Args:
-        transactions: zxid, time in ms since 1970, type, and path of each; no path: "".
-        session: of all of them.
-        filled_to: least size in bytes.
+    Each is zxid, time in ms since 1970, type, and path; no path: "".
     """
     data = struct.pack(">4siq", b"ZKLG", 2, 0)
     for zxid, time_ms, kind, path in transactions:

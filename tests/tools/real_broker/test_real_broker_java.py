@@ -80,7 +80,7 @@ def ready(server: JavaServer) -> None:
 def test_a_server_runs_its_class_over_its_settings_and_stops_when_asked(fake: FakeJava, server: JavaServer) -> None:
     fake.does(OBEYS)
     assert (server.running, server.pid) == (False, None)
-    server.start()
+    server.launch()
     ready(server)
     assert server.running
     assert fake.calls[0].endswith(f"-cp a.jar:b.jar kafka.Kafka {fake.folder}/server.properties")
@@ -93,7 +93,7 @@ def test_a_server_runs_its_class_over_its_settings_and_stops_when_asked(fake: Fa
 def test_a_server_may_start_again_and_its_log_grows(fake: FakeJava, server: JavaServer) -> None:
     fake.does(OBEYS)
     for _ in range(2):
-        server.start()
+        server.launch()
         ready(server)
         server.stop()
     assert server.tail() == "ready\nbye\nready\nbye"
@@ -101,7 +101,7 @@ def test_a_server_may_start_again_and_its_log_grows(fake: FakeJava, server: Java
 
 def test_a_killed_server_says_nothing_more(fake: FakeJava, server: JavaServer) -> None:
     fake.does(OBEYS)
-    server.start()
+    server.launch()
     ready(server)
     server.kill()
     assert not server.running
@@ -113,7 +113,7 @@ def test_a_server_that_does_not_stop_is_killed_and_that_is_said(
 ) -> None:
     monkeypatch.setattr(java, "SECONDS_TO_STOP", 0.1)
     fake.does(STUBBORN)
-    server.start()
+    server.launch()
     ready(server)
     with pytest.raises(CommandError, match=r"(?s)broker-1 did not stop .* was killed; its log ends:\nready"):
         server.stop()
@@ -122,7 +122,7 @@ def test_a_server_that_does_not_stop_is_killed_and_that_is_said(
 
 def test_a_paused_server_stands_still_and_goes_on_when_asked(fake: FakeJava, server: JavaServer) -> None:
     fake.does(OBEYS)
-    server.start()
+    server.launch()
     ready(server)
     pid = server.pid
     assert pid is not None
@@ -142,7 +142,7 @@ def test_to_stop_or_kill_what_does_not_run_does_nothing(server: JavaServer) -> N
 def test_the_first_server_leaves_its_classes_to_the_next(fake: FakeJava, server: JavaServer) -> None:
     fake.does('for each; do case $each in *AtExit=*) file=${each#*=};; esac; done\n[ -z "$file" ] || echo x >"$file"')
     for _ in range(2):
-        server.start()
+        server.launch()
         until("it ended", lambda: not server.running)
         server.stop()
     assert (fake.folder / "broker-17.jsa").read_text() == "x\n"
@@ -152,7 +152,7 @@ def test_the_first_server_leaves_its_classes_to_the_next(fake: FakeJava, server:
 
 def test_a_killed_server_leaves_no_classes(fake: FakeJava, server: JavaServer) -> None:
     fake.does('for each; do case $each in *AtExit=*) file=${each#*=};; esac; done\necho x >"$file"\n' + OBEYS)
-    server.start()
+    server.launch()
     ready(server)
     server.kill()
     assert not list(fake.folder.glob("broker-17*"))
