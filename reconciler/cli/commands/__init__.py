@@ -1,1 +1,1 @@
-"""One file a verb: its options, and how it ends."""
+"""What each command of ``logstore`` does, and how it ends: one verb to a file."""
