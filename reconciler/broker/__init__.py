@@ -1,5 +1,12 @@
 """A broker's answer to Kafka's control requests, with the changes on its disks that they ask for.
 
+Every request goes the same way, by hand or from a controller::
+
+    snapshot      what lies on the disks, as values
+    decision      of request, snapshot and epochs: a list of the actions that plans have, and the answers
+    carry_out     does the actions in their order, or a dry run foresees them; each has one result
+    memory        what is remembered, for the answer and for the next request
+
 A LeaderAndIsr request is handled like this (DESIGN §4)::
 
                                                    FULL              INCREMENTAL    UNSPECIFIED
@@ -51,7 +58,7 @@ from reconciler.broker.decision import ActionResult
 from reconciler.broker.dry_run import dry_run_request
 from reconciler.broker.gates import HandSentRequest, shut_gates
 from reconciler.broker.judgement import LOOKS_UNWANTED, Judged, judge
-from reconciler.broker.memory import KnownEpochs
+from reconciler.broker.memory import KnownEpochs, PartitionKey
 from reconciler.broker.request_journal import (
     CarriedOut,
     RequestJournal,
@@ -60,7 +67,6 @@ from reconciler.broker.request_journal import (
     older_partitions,
     reached_epochs,
 )
-from reconciler.broker.restorable import PartitionKey
 from reconciler.broker.snapshot import DiskSnapshot, look_at_live_replicas
 
 __all__ = [

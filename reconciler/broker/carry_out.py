@@ -10,15 +10,14 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Protocol
+from typing import Any, Protocol
 
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from layout.topic import TopicPartition
 from logstore import KafkaError, LogStoreError
 from logstore.staging import Staged, StagingOutcome
 from logstore.store import LogStore, Replica
-from reconciler.broker.decision import ActionResult, DecidedAction, Decision, Outcome
+from reconciler.broker.decision import NOT_NAMED, ActionResult, DecidedAction, Decision, Outcome
 from reconciler.plan import ActionKind
 
 logger = logging.getLogger(__name__)
@@ -67,19 +66,24 @@ def execute(decision: Decision, executor: Executor) -> Outcome:
         ActionKind.WRITE_TOPIC_ID: executor.write_topic_ids,
         ActionKind.CREATE: executor.create,
     }
-    for kind, group in groupby(decision.actions, key=lambda each: each.action.kind):
-        # A disk may fail at each replica that it restores, which the next one must know of.
-        for batch in ([each] for each in group) if kind is ActionKind.RESTORE else [list(group)]:
-            left_out = [_left_out(each, outcome, some_offline=bool(store.offline)) for each in batch]
-            done = iter(does[kind]([each for each, known in zip(batch, left_out, strict=True) if known is None]))
-            for each, known in zip(batch, left_out, strict=True):
-                outcome.add(each, known or next(done))
+    for (kind, _), group in groupby(decision.actions, key=_batch_of):
+        batch, some_offline = list(group), bool(store.offline)
+        left_out = [_left_out(each, outcome, some_offline=some_offline) for each in batch]
+        done = iter(does[kind]([each for each, known in zip(batch, left_out, strict=True) if known is None]))
+        for each, known in zip(batch, left_out, strict=True):
+            outcome.add(each, known or next(done))
         failed = set(store.offline) - offline if kind is ActionKind.STAGE else ()
         if failed:
             lost = {key for key, entry in store.entries().items() if entry.log_dir in failed}
             places = (place for place, key in enumerate(decision.keys()) if key in lost)
             outcome.answers |= dict.fromkeys(places, int(KafkaError.KAFKA_STORAGE_ERROR))
     return outcome
+
+
+def _batch_of(decided: DecidedAction) -> tuple[ActionKind, int]:
+    """A disk may fail at each replica that it restores, which the next one must know of: so these go one by one."""
+    kind = decided.action.kind
+    return kind, decided.place if kind is ActionKind.RESTORE else NOT_NAMED
 
 
 def _left_out(decided: DecidedAction, outcome: Outcome, *, some_offline: bool) -> ActionResult | None:
@@ -99,22 +103,17 @@ class StoreExecutor:
 
     def stage(self, actions: Sequence[DecidedAction], delay: str) -> list[ActionResult]:
         """Stage live replicas, with one barrier for many of them; a failing disk does not hold up the others."""
-        copies: dict[str, dict[Replica, tuple[str, str]]] = {}
-        others: dict[str, dict[TopicPartition, tuple[str, str]]] = {}
+        batches: dict[tuple[str, bool], dict[Any, tuple[str, str]]] = {}
         for each in actions:
-            action, reason = each.action, (each.action.verdict, each.action.why)
-            if isinstance(each.found, Replica):
-                copies.setdefault(action.log_dir, {})[each.found] = reason
-            else:
-                others.setdefault(action.log_dir, {})[action.replica] = reason
+            action, copy = each.action, each.found
+            batch = batches.setdefault((action.log_dir, copy is not None), {})
+            batch[action.replica if copy is None else copy] = (action.verdict, action.why)
         found: dict[tuple[str, str], Staged | str] = {}
         failures: dict[str, str] = {}
-        for log_dir, wanted in copies.items():
-            run = partial(self.store.stage_copies, wanted, setting=delay)
-            failures[log_dir] = _stage(log_dir, len(wanted), run, found)
-        for log_dir, named in others.items():
-            run = partial(self.store.stage_each, named, setting=delay)
-            failures[log_dir] = _stage(log_dir, len(named), run, found)
+        for (log_dir, are_copies), wanted in batches.items():
+            stage = self.store.stage_copies if are_copies else self.store.stage_each
+            failed = _stage(log_dir, len(wanted), partial(stage, wanted, setting=delay), found)
+            failures[log_dir] = failures.get(log_dir) or failed
         results = []
         for each in actions:
             staged = found.get((each.action.log_dir, each.action.name), failures[each.action.log_dir])

@@ -22,8 +22,7 @@ from layout.ids import TopicId
 from logstore import KafkaError
 from logstore.staging import Staged
 from logstore.store import Entry, Replica
-from reconciler.broker.memory import BrokerMemory, Epochs, KeptBack
-from reconciler.broker.restorable import PartitionKey
+from reconciler.broker.memory import BrokerMemory, Epochs, KeptBack, PartitionKey
 from reconciler.plan import Action, ActionKind
 from reconciler.protocol import ControlRequest, PartitionError, TopicErrors
 
@@ -174,17 +173,14 @@ def remember(memory: BrokerMemory, decision: Decision, outcome: Outcome) -> list
 
 def _remember_action(memory: BrokerMemory, decided: DecidedAction, result: ActionResult, answers: list[int]) -> None:
     (topic, partition), epochs = decided.key, memory.epochs
-    kind, is_answered_well = (
-        decided.action.kind,
-        decided.place != NOT_NAMED and answers[decided.place] == KafkaError.NONE,
-    )
-    if kind is ActionKind.STAGE:
+    if decided.action.kind is ActionKind.STAGE:
         if result.answer is None and decided.found is None:  # the other copy of a duplicate is live
             epochs.get(topic, {}).pop(partition, None)
         return
+    is_answered_well = answers[decided.place] == KafkaError.NONE
     if decided.leader_epoch is not None and is_answered_well:
         epochs.setdefault(topic, {})[partition] = decided.leader_epoch
-    if kind is ActionKind.RESTORE:
+    if decided.action.kind is ActionKind.RESTORE:
         update = memory.kept_back.discard if is_answered_well else memory.kept_back.add
         update((topic, partition, decided.action.wanted_topic_id or ""))
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.broker.decision import ActionResult
-from reconciler.broker.restorable import PartitionKey
+from reconciler.broker.memory import PartitionKey
 from reconciler.plan import (
     INTERNAL_TOPICS,
     Action,

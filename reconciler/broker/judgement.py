@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from logstore.rows import Kind
 from logstore.store import Entry
-from reconciler.broker.restorable import PartitionKey
+from reconciler.broker.memory import PartitionKey
 from reconciler.broker.snapshot import DiskSnapshot
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, TopicState
 from reconciler.verdicts import CASES, JoinedRow, KnownTopics, Verdict, case_number, fill_evidence

@@ -16,8 +16,8 @@ from logstore import STALE_DELAY, KafkaError
 from logstore.store import Replica, entry_of, replica_of
 from reconciler.broker.decision import NOT_NAMED, DecidedAction, Decision, action_on
 from reconciler.broker.judgement import LOOKS_UNWANTED, Judged, Judgement, OfflineReplica, judge
-from reconciler.broker.memory import BrokerMemory
-from reconciler.broker.restorable import PartitionKey, RestorableReplica, choose_restorable
+from reconciler.broker.memory import BrokerMemory, PartitionKey
+from reconciler.broker.restorable import RestorableReplica, choose_restorable
 from reconciler.broker.snapshot import DiskSnapshot
 from reconciler.plan import Action, ActionKind
 from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState

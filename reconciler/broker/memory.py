@@ -13,8 +13,10 @@ from typing import TypeAlias
 
 from layout.ids import TopicId
 from logstore import check_fields
-from reconciler.broker.restorable import PartitionKey
 from reconciler.errors import UsageError
+
+PartitionKey: TypeAlias = tuple[str, int]
+"""Full topic name and partition."""
 
 Epochs: TypeAlias = dict[str, dict[int, int]]
 """Topic → partition → last received leader epoch, for the partitions that the broker hosts."""

@@ -20,8 +20,7 @@ from logstore.repair import RepairStatus
 from logstore.scan import last_leader_epoch
 from logstore.store import LogStore
 from reconciler.broker.decision import ActionResult
-from reconciler.broker.memory import KnownEpochs
-from reconciler.broker.restorable import PartitionKey
+from reconciler.broker.memory import KnownEpochs, PartitionKey
 from reconciler.plan import UNDER_WAY, ActionKind, History, end_journals, journal_paths, write_journal
 from reconciler.protocol import ControlRequest, LeaderAndIsrRequest
 from reconciler.text import moment
@@ -220,21 +219,22 @@ class RequestJournal:
 
 
 _DONE = {
-    ActionKind.STAGE: "staged as {}",
-    ActionKind.RESTORE: "live as {}",
-    ActionKind.WRITE_TOPIC_ID: "it holds its topic ID in {}",
-    ActionKind.CREATE: "empty, in {}",
+    ActionKind.STAGE: "staged as {0.location}",
+    ActionKind.RESTORE: "live as {0.location}",
+    ActionKind.WRITE_TOPIC_ID: "it holds {0.topic_id}",
+    ActionKind.CREATE: "empty, in {0.log_dir}/{0.location}",
 }
-"""Kind of action → the detail of its line, with the location of the replica."""
+"""Kind of action → the detail of its line when it is done."""
 
 
 def _line(result: ActionResult, *, is_begun: bool) -> dict[str, object]:
-    """Return the line of an action, with the fields that a plan's has, and the topic ID that is wanted."""
-    action, is_done = result.action, result.answer is None
-    fields = ("kind", "topic", "partition", "topic_id", "wanted_topic_id", "verdict", "why", "inode", "bytes")
-    evidence = {key: getattr(action, key) for key in fields}
+    """Return the line of an action: what a line of a plan's journal has, and the wanted topic ID."""
     status, detail = UNDER_WAY, ""
-    if not is_begun:
-        status = (RepairStatus.DONE if is_done else RepairStatus.FAILED).value
-        detail = _DONE[action.kind].format(result.location) if is_done else result.why_not
-    return {**evidence, "name": action.name or result.location, "status": status, "detail": detail}
+    if not is_begun and result.answer is None:
+        status, detail = RepairStatus.DONE.value, _DONE[result.action.kind].format(result)
+    elif not is_begun:
+        status, detail = RepairStatus.FAILED.value, result.why_not
+    fields = ("kind", "name", "topic", "partition", "topic_id", "wanted_topic_id", "verdict", "why", "inode", "bytes")
+    line = {key: getattr(result.action, key) for key in fields}
+    # The store chose where to create.
+    return {**line, "name": line["name"] or result.location, "status": status, "detail": detail}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from layout.directory_name import DirectoryName, parse, parse_staged
 from layout.errors import LayoutError
@@ -15,11 +15,9 @@ from logstore import ChangeFailedError, KafkaError, LogStoreError, NameTakenErro
 from logstore.log_dir import LogDir
 from logstore.staging import Placement, Staged, planned_restore
 from logstore.store import LogStore
+from reconciler.broker.memory import PartitionKey
 
 logger = logging.getLogger(__name__)
-
-PartitionKey: TypeAlias = tuple[str, int]
-"""Full topic name and partition."""
 
 
 class RestorableReplica(NamedTuple):

@@ -14,7 +14,8 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.store import Entry, LogStore, Replica
-from reconciler.broker.restorable import PartitionKey, RestorableReplica, find_restorable
+from reconciler.broker.memory import PartitionKey
+from reconciler.broker.restorable import RestorableReplica, find_restorable
 from reconciler.protocol import ControlRequest, LeaderAndIsrRequest, RequestType, StopReplicaRequest
 
 

@@ -26,7 +26,18 @@ from reconciler.protocol.json_messages import encode_json
 from reconciler.verdicts import Verdict
 from tests.crash.killed_command import CommandLine, Outcome
 from tests.logstore.engine import NOW_MS, opened
-from tests.reconciler.protocol.control_requests import FULL, INCREMENTAL, A, B, Sim, leader_and_isr, state, topic
+from tests.reconciler.protocol.control_requests import (
+    FULL,
+    INCREMENTAL,
+    ORDERS,
+    A,
+    B,
+    C,
+    Sim,
+    leader_and_isr,
+    state,
+    topic,
+)
 
 
 def journal(started_ms: int, controller_epoch: int, broker_epoch: int = -1) -> RunJournal:
@@ -115,6 +126,32 @@ def test_the_journal_of_a_request_that_was_cut_short_is_ended_with_what_the_disk
         **{(kind, 1): ("failed", not_done) for kind in ("stage", "create")},
         ("create", 2): ("failed", not_done),
     }
+
+
+def test_a_line_has_the_evidence_of_its_action_and_where_the_replica_is_now_or_why_not(sim: Sim) -> None:
+    kept = sim.put("kept-0", A, disk=1)
+    sim.put("orders-0", A)
+    sim.put("bare-0", None, disk=1)
+    broker = sim.start()
+    (kept / "partition.metadata").write_bytes(b"version: 0\ntopic_id: somebody wrote here\n")
+    request = leader_and_isr(FULL, topic("orders", B, 0), topic("bare", C, 0))
+    results = broker.handle_with_results(request)[1]
+    assert RequestJournal(broker.store, request, "r.json", "me", 1).end(results) == []
+    of_first, of_second = (each.lines for _, each in read_history(map(str, sim.paths)).journals)
+    lines = {(line["kind"], line["topic"]): line for line in (*of_first, *of_second)}
+    entry = next(each.action for each in results if each.action.topic == "orders")
+    assert lines["stage", "orders"] == {
+        **{"kind": "stage", "name": "orders-0", "topic": "orders", "partition": 0, "topic_id": str(A)},
+        **{"wanted_topic_id": str(B), "verdict": "STALE_ID", "why": entry.why, "inode": entry.inode, "bytes": None},
+        **{"status": "done", "detail": f"staged as deleting/{A}_0"},
+    }
+    assert (
+        lines["stage", "kept"]["status"] == "failed"
+        and "its topic ID is not readable" in lines["stage", "kept"]["detail"]
+    )
+    assert lines["write_topic_id", "bare"]["detail"] == f"it holds {C}"
+    made = lines["create", "orders"]
+    assert made["detail"] == f"empty, in {broker.store.get(ORDERS).log_dir}/orders-0" and made["name"] == "orders-0"
 
 
 def by_start(each: RunJournal) -> int:
