@@ -1,4 +1,8 @@
-"""Many changes below one directory behind few syncs: directories opened once each, small files written together.
+"""Many changes below one directory behind few syncs: files written together, directories renamed together.
+
+Directories are opened once each. What nothing reads yet is written and made durable before it gets a name that counts.
+Directories that were renamed are durable once their parents are synced (:meth:`Batch.sync`): first those that gained an
+entry, then those that lost one. Until then a crash takes each rename back or keeps it, by itself.
 
 Each replaced file holds its old bytes or its new ones at any time, also after a crash. For one file that takes two
 syncs. For thousands of files it takes two barriers for each batch::
@@ -20,7 +24,15 @@ from types import TracebackType
 from typing import Self
 
 from logstore.fs.directory import Directory
-from logstore.fs.durable import TEMPORARY, Disk, barrier, remove_file, sync_all, write_draft
+from logstore.fs.durable import (
+    TEMPORARY,
+    Disk,
+    barrier,
+    remove_file,
+    rename_exclusively,
+    sync_all,
+    write_draft,
+)
 from logstore.tunables import DIRECTORIES_SYNCED_ALONE, FILES_AT_ONCE, FILES_SYNCED_ALONE
 
 
@@ -74,6 +86,17 @@ class Batch:
         found = self._opened.pop(path, None)
         if found is not None:
             found.close()
+
+    def rename(self, path: str, new_path: str) -> None:
+        """Rename a directory, and refuse to replace anything; the caller syncs the parents once for all of its renames.
+
+        Raises:
+            FileExistsError: the new path is taken.
+            UnsafePathError, OSError: as :meth:`at`; or from the system.
+        """
+        self.forget(path)
+        (folder, name), (new_folder, new_name) = _split(path), _split(new_path)
+        rename_exclusively(self._disk, self.at(folder), name, self.at(new_folder), new_name)
 
     def create(self, files: Sequence[tuple[str, bytes]]) -> None:
         """Write files that nothing reads yet, durably, under their own names.

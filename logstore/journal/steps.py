@@ -35,7 +35,7 @@ from layout.ours import (
 from layout.scheme import MARKER_FILE
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError
-from logstore.fs import Batch, read_small_file, remove_file, rename_exclusively, write_new_file
+from logstore.fs import Batch, read_small_file, remove_file, write_new_file
 from logstore.log_dir import META_PROPERTIES_LIMIT, LogDir, read_identity
 from logstore.staging import Candidate, FallbackRecords, list_staged, restore, stage
 from logstore.tunables import FILES_AT_ONCE, STAGED_AT_ONCE
@@ -138,14 +138,11 @@ def _remove_directories(run: StepRun, steps: Sequence[RemoveDirectory]) -> None:
 def _rename_directories(run: StepRun, steps: Sequence[Rename]) -> None:
     """Rename directories. Those that gained an entry are synced before those that lost one."""
     with Batch(run.log_dir.disk, run.log_dir.root) as opened:
-        sources: dict[str, None] = {}
-        targets: dict[str, None] = {}
         for step in steps:
-            folder, _, name = step.path.rpartition("/")
-            new_folder, _, new_name = step.new_path.rpartition("/")
             if not run.resuming or _is_to_be_renamed(run, step, opened):
-                rename_exclusively(run.log_dir.disk, opened.at(folder), name, opened.at(new_folder), new_name)
-            sources[folder] = targets[new_folder] = None
+                opened.rename(step.path, step.new_path)
+        targets = [step.new_path.rpartition("/")[0] for step in steps]
+        sources = [step.path.rpartition("/")[0] for step in steps]
         # While undoing or repeating, a directory may be gone that a later step has removed.
         opened.sync([folder for folder in (*targets, *sources) if not run.resuming or opened.has(folder)])
 

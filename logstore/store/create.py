@@ -15,7 +15,7 @@ Source: KIP516-2, KIP516-11, KIP37-3; DESIGN §5; FACTS §1.2, §2.1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 
 from layout import partition_metadata
@@ -24,8 +24,8 @@ from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.scheme import check_namespace_fits, partition_path
 from layout.topic import Namespace, TopicPartition, named
-from logstore.errors import LogStoreError, NameTakenError, OfflineLogDirError
-from logstore.fs import Batch, Directory, remove_tree, rename_exclusively, sync_all
+from logstore.errors import LogStoreError, NameTakenError, OfflineLogDirError, UnsafePathError
+from logstore.fs import Batch, remove_tree
 from logstore.log_dir import LogDir, open_replica_parent
 
 
@@ -34,16 +34,10 @@ class _ReplicaDraft:
     """One replica that is being created."""
 
     partition: TopicPartition
-    topic_id: TopicId | None
     path: str
-    parent: Directory
     name: str
     """Name of the draft in the log dir."""
     renamed: bool = False
-
-    @property
-    def live_name(self) -> str:
-        return self.path.rpartition("/")[2]
 
 
 def create_replica(log_dir: LogDir, partition: TopicPartition, topic_id: TopicId | None) -> str:
@@ -85,7 +79,7 @@ def create_replicas(
     """
     batch = _CreateBatch(log_dir)
     try:
-        with log_dir.changing(f"{named(list(wanted))} cannot be created"), batch.opened:
+        with log_dir.changing(f"{named(list(wanted))} cannot be created"), batch.changes:
             try:
                 batch.write_drafts(wanted)
                 # Checkpoint entries of earlier replicas under these names are not true of the new ones.
@@ -125,10 +119,11 @@ class _CreateBatch:
     """The replicas that one call creates, step by step."""
 
     def __init__(self, log_dir: LogDir) -> None:
-        self.log_dir, self.opened = log_dir, ExitStack()
+        self.log_dir, self.changes = log_dir, Batch(log_dir.disk, log_dir.root)
         self.uncertain: list[TopicPartition] = []
         """Replicas that may or may not have their live name, after a failure that could not be undone."""
-        self.parents: dict[str, Directory] = {}
+        self.folders: dict[str, None] = {}
+        """The directories that gain a replica, as paths below the log dir."""
         self.drafts: list[_ReplicaDraft] = []
         self.promised: set[str] = set()
         self.found: dict[TopicPartition, str | LogStoreError | LayoutError] = {}
@@ -149,54 +144,52 @@ class _CreateBatch:
             self.found[partition] = draft.path
             if data is not None:
                 files.append((f"{draft.name}/{partition_metadata.FILE_NAME}", data))
-        with Batch(disk, root) as batch:
-            batch.create(files)
+        self.changes.create(files)
 
     def rename(self) -> None:
         """Steps 3 and 4."""
-        disk, root = self.log_dir.disk, self.log_dir.root
         for draft in self.drafts:
-            rename_exclusively(disk, root, draft.name, draft.parent, draft.live_name)
+            self.changes.rename(draft.name, draft.path)
             draft.renamed = True
         if self.drafts:
-            sync_all(disk, [*self.parents.values(), root])
+            self.changes.sync([*self.folders, ""])
 
     def undo(self) -> None:
         """Remove what was created; a replica with its live name is durably made a draft again before it is removed.
 
         Where that fails too, the log dir goes offline; replicas that are live by then are whole.
         """
-        disk, root = self.log_dir.disk, self.log_dir.root
         renamed = [draft for draft in self.drafts if draft.renamed]
         try:
             for draft in renamed:
-                disk.rename(draft.parent.descriptor, draft.live_name, root.descriptor, draft.name)
+                self.changes.rename(draft.path, draft.name)
             if renamed:
-                sync_all(disk, [root, *self.parents.values()])
-        except OSError as error:
+                self.changes.sync(["", *self.folders])
+        except (OSError, UnsafePathError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
             self.uncertain = [draft.partition for draft in renamed]
             self.log_dir.leave_unclean = True
             self.log_dir.go_offline(
-                f"{self.log_dir.path}: what was created so far could not be removed ({error.strerror}); the log dir is "
+                f"{self.log_dir.path}: what was created so far could not be removed ({reason}); the log dir is "
                 "offline, and opening it again sorts it out"
             )
             return
         for draft in self.drafts:
             with suppress(OSError, LogStoreError):
-                remove_tree(disk, root, draft.name)
+                remove_tree(self.log_dir.disk, self.log_dir.root, draft.name)
 
     def _plan(self, partition: TopicPartition, topic_id: TopicId | None) -> _ReplicaDraft:
         path = partition_path(self.log_dir.scheme, partition, topic_id)
         if partition.namespace:
             check_namespace_fits(self.log_dir.path, Namespace.parse(partition.namespace))
-        folder, _, name = path.rpartition("/")
-        if folder not in self.parents:
-            self.parents[folder] = self.opened.enter_context(open_replica_parent(self.log_dir, folder, partition))
-        parent = self.parents[folder]
-        if parent.holds(name) or path in self.promised:
-            raise NameTakenError(f"{parent.path_of(name)} is there already; nothing is ever overwritten")
+        folder = path.rpartition("/")[0]
+        if folder not in self.folders:
+            open_replica_parent(self.log_dir, folder, partition).close()
+            self.folders[folder] = None
+        if self.changes.holds(path) or path in self.promised:
+            raise NameTakenError(f"{self.log_dir.root.path_of(path)} is there already; nothing is ever overwritten")
         draft = delete_name(partition.local_topic, partition.partition, self.log_dir.disk.unique())
-        return _ReplicaDraft(partition, topic_id, path, parent, draft)
+        return _ReplicaDraft(partition, path, draft)
 
 
 def write_topic_ids(log_dir: LogDir, wanted: Mapping[str, tuple[TopicPartition, TopicId]]) -> None:

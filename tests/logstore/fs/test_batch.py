@@ -73,6 +73,25 @@ def test_few_directories_are_synced_one_by_one_and_many_by_one_barrier(root: Dir
         assert disk.calls == {"sync_file_system": 1}
 
 
+def test_a_directory_is_renamed_to_a_free_path_on_any_level_and_nothing_is_replaced(
+    root: Directory, disk: DiskThat
+) -> None:
+    folders(root, 3)
+    os.mkdir(root.path_of("d2/below"))
+    with Batch(disk, root) as batch:
+        assert batch.holds("d0/f")
+        batch.rename("d0", "d1/new")
+        assert batch.holds("d1/new/f")
+        assert not batch.has("d0")
+        with pytest.raises(FileExistsError, match="the name is taken"):
+            batch.rename("d1/new", "d2/below")
+        assert disk.calls == {"rename": 1}
+        os.symlink("d2", root.path_of("link"))
+        with pytest.raises(UnsafePathError):
+            batch.rename("d1/new", "link/new")
+        assert batch.holds("d1/new/f")
+
+
 @pytest.mark.parametrize("number", [0, 1, FILES_SYNCED_ALONE, FILES_SYNCED_ALONE + 1, MANY])
 def test_files_are_replaced_removed_and_created_behind_few_syncs(root: Directory, disk: DiskThat, number: int) -> None:
     names = folders(root, number)
