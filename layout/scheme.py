@@ -27,6 +27,9 @@ MARKER_FILE = ".logstore_tier"
 No tier can have this name itself, because of the ``_``, and a broker ignores plain files.
 """
 
+DEEPEST_TIER = 64
+"""Levels of tiers that are followed; a path has space for hardly more."""
+
 STAGING_DIR = "deleting"
 """The staging directory of a log dir that is ours; in a real broker's log dir it would stop the broker (FACTS §1.6)."""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from layout.ours import MakeDirectory
-from layout.scheme import MARKER_FILE, Scheme
+from layout.scheme import DEEPEST_TIER, MARKER_FILE, Scheme
 from layout.topic import NAMESPACE_SEPARATOR
 from logstore.errors import ChangeFailedError, OfflineLogDirError
 from logstore.fs import Directory
@@ -22,9 +22,6 @@ from logstore.log_dir import LogDir, LogDirView
 from logstore.staging import FallbackRecords
 
 logger = logging.getLogger(__name__)
-
-DEEPEST_TIER = 64
-"""Levels of namespace directories that are followed; a path has hardly room for more."""
 
 
 def list_namespace_dirs(log_dir: LogDir) -> list[str]:

@@ -45,7 +45,10 @@ def change_files(log_dir: LogDir, changes: Sequence[FileChange], what: str) -> d
         some = changes[start : start + FILES_AT_ONCE]
         if len(some) > FILES_SYNCED_ALONE and log_dir.offline is None:
             try:
-                with log_dir.changing(f"{some[0].path} and {len(some) - 1} more {what}"), _batch(log_dir) as batch:
+                with (
+                    log_dir.changing(f"{some[0].path} and {len(some) - 1} more {what}"),
+                    Batch(log_dir.disk, log_dir.root) as batch,
+                ):
                     for change in some:
                         _parent(batch, change)
                     batch.replace([(change.path, change.data) for change in some])
@@ -54,7 +57,7 @@ def change_files(log_dir: LogDir, changes: Sequence[FileChange], what: str) -> d
                 logger.warning("%s; trying one by one", error)
         for change in some:
             try:
-                with log_dir.changing(f"{change.path} {what}"), _batch(log_dir) as batch:
+                with log_dir.changing(f"{change.path} {what}"), Batch(log_dir.disk, log_dir.root) as batch:
                     change_file(log_dir, _parent(batch, change), change.path.rpartition("/")[2], change.data)
             except LogStoreError as error:
                 failed[change.path] = error
@@ -77,10 +80,6 @@ def change_file(log_dir: LogDir, parent: Directory, name: str, data: bytes | Non
             raise
         # Only the last sync failed: the file is changed, and a power cut may undo that.
         logger.warning("%s: %s is changed, and may change back (%s)", parent.path, name, error.strerror)
-
-
-def _batch(log_dir: LogDir) -> Batch:
-    return Batch(log_dir.disk, log_dir.root)
 
 
 def _parent(batch: Batch, change: FileChange) -> Directory:

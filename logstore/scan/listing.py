@@ -20,6 +20,7 @@ from layout import checkpoint, clean_shutdown, meta_properties
 from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_by_topic_id, parse_staged, split_live
 from layout.errors import InvalidNameError
 from layout.scheme import (
+    DEEPEST_TIER,
     INTENT_FILE,
     LEDGER_FILE,
     MARKER_FILE,
@@ -46,9 +47,6 @@ KNOWN_FILES = _REPLACED_BY_RENAME | {
 """Plain files that belong in a log dir (FACTS §1.1)."""
 
 _LEFTOVERS = frozenset(f"{name}.tmp" for name in _REPLACED_BY_RENAME | {"_rlmm_committed_offsets"})
-
-_DEEPEST_TIER = 64
-"""Levels of tiers that are followed; a path has space for hardly more."""
 
 
 class NameRule(StrEnum):
@@ -149,7 +147,7 @@ def list_in_batches(log_dir: str, scheme: Scheme | None, listing: Listing, most:
     elif staging:
         _list_below(Folder(f"{STAGING_DIR}/", f"{log_dir}/{STAGING_DIR}/", NameRule.STAGED), listing)
     if scheme is Scheme.NAMESPACED:
-        _list_tiers(root, listing, _DEEPEST_TIER)
+        _list_tiers(root, listing, DEEPEST_TIER)
     elif scheme is Scheme.BY_TOPIC_ID:
         _list_prefixes(root, listing)
     yield from batches_of(listing.places[at_once:], most)

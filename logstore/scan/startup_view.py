@@ -18,7 +18,7 @@ from layout.directory_name import DirectoryKind, parse
 from layout.errors import BrokerEffect, DamagedFileError, InvalidNameError
 from layout.segment_name import FileKind, Transient
 from logstore.errors import UnreadableFileError
-from logstore.fs import read_small_file, refusal
+from logstore.fs import DIRECTORY_FLAGS, read_small_file, refusal
 from logstore.log_dir import CHECKPOINT_LIMIT
 from logstore.parallel import AdaptiveThreadPool, map_chunks
 from logstore.rows import utf8
@@ -32,7 +32,6 @@ METADATA_LOG = "__cluster_metadata-0"
 KEPT = 20
 """Names kept of each sort; there may be as many as files."""
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _QUORUM_STATE_LIMIT = 1 << 20
 _USUAL_ENDS = (FileKind.LOG.value, FileKind.OFFSET_INDEX.value, FileKind.TIME_INDEX.value)
 _READ_HERE = (checkpoint.LEADER_EPOCH_CHECKPOINT, partition_metadata.FILE_NAME, quorum_state.FILE_NAME)
@@ -126,7 +125,7 @@ def _look_into(log_dir: str, name: str, is_link: bool) -> DirectorySeen | None:
     if is_link or not (seen.kind in _LOADED or name == METADATA_LOG):
         return seen
     try:
-        descriptor = os.open(f"{log_dir}/{name}", _DIRECTORY)
+        descriptor = os.open(f"{log_dir}/{name}", DIRECTORY_FLAGS)
     except FileNotFoundError:
         return None
     except OSError as error:
