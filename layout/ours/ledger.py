@@ -30,7 +30,8 @@ from zlib import crc32
 
 from layout.errors import DamagedFileError, InvalidIdError
 from layout.ids import TopicId
-from layout.ours.staged_record import StagedRecord, check_record
+from layout.ours.staged_record import StagedRecord, check_record, is_surely_valid
+from layout.topic import NAMESPACE_SEPARATOR, namespace_of
 
 FORMAT: Final = "ledger"
 SCHEMA_VERSION: Final = 1
@@ -93,7 +94,7 @@ class LedgerEntry:
     @property
     def may_be_partly_purged(self) -> bool:
         """Whether a purge may have begun to empty the directory."""
-        return self.event in (LedgerEvent.PURGING, LedgerEvent.PURGED)
+        return self.event is LedgerEvent.PURGING or self.event is LedgerEvent.PURGED
 
 
 class BadLine(NamedTuple):
@@ -158,12 +159,13 @@ def encode_staged(directory: str, record: StagedRecord) -> bytes:
         DamagedFileError: the record breaks a rule, so that no reader would believe the line.
     """
     check_record(record)
-    offsets = json.dumps(dict(record.checkpoints), separators=(",", ":")) if record.checkpoints else "{}"
+    topic, partition, topic_id, path, verdict, evidence, staged_ms, due_ms, checkpoints = record
+    namespace = namespace_of(topic) if NAMESPACE_SEPARATOR in topic else ""
+    offsets = json.dumps(dict(checkpoints), separators=(",", ":")) if checkpoints else "{}"
     # As json.dumps writes it, in a third of its time.
     return _checked_line(
-        f'["staged",{_quoted(directory)},{_quoted(record.topic)},"{record.topic_id}",{record.partition},'
-        f"{_quoted(record.path)},{_quoted(record.verdict)},{_quoted(record.evidence)},{record.staged_ms},"
-        f"{record.due_ms},{_quoted(record.namespace)},{offsets}]"
+        f'["staged",{_quoted(directory)},{_quoted(topic)},"{topic_id}",{partition},{_quoted(path)},{_quoted(verdict)},'
+        f"{_quoted(evidence)},{staged_ms},{due_ms},{_quoted(namespace)},{offsets}]"
     )
 
 
@@ -171,7 +173,7 @@ def encode_event(event: LedgerEvent, directory: str) -> bytes:
     """Write the line of any other event than *staged*."""
     if event is LedgerEvent.STAGED:
         raise ValueError("a staged line holds a record")
-    return _line([event.value, directory])
+    return _checked_line(f'["{event}",{_quoted(directory)}]')
 
 
 def encode_compacted(ledger: Ledger, kept: Collection[str], data: bytes) -> bytes:
@@ -227,23 +229,24 @@ def parse_ledger(data: bytes) -> Ledger:
     """
     used = data.rstrip(b"\0")
     pieces = used.split(b"\n")
-    good, bad = _checked(pieces)
-    lines = dict(zip(good, _values(list(good.values())), strict=True))
-    durable = max((value[1] for value in lines.values() if _is_mark(value)), default=0)
+    numbers, texts, bad = _checked(pieces)
+    lines = list(zip(numbers, _values(texts), strict=True))
+    durable = max((value[1] for _, value in lines if _is_mark(value)), default=0)
     ledger = Ledger(durable=durable, end=len(used))
     for line in _placed(pieces, bad):
         if line.offset + line.length < durable:
             ledger.damaged.append(line)
-            lines[line.number] = list(_salvaged(pieces[line.number - 1]))
+            lines += ((line.number, value) for value in _salvaged(pieces[line.number - 1]))
         else:
             ledger.torn.append(line)
+    if ledger.damaged:
+        lines.sort(key=lambda each: each[0])
     reader = _LineReader(ledger.entries)
     refused: dict[int, str] = {}
-    for number in sorted(lines) if ledger.damaged else lines:
-        for value in lines[number] if number in bad else (lines[number],):
-            problem = reader.take(number, value)
-            if problem is not None:
-                refused[number] = problem
+    for number, value in lines:
+        problem = reader.take(number, value)
+        if problem is not None:
+            refused[number] = problem
     ledger.lines = reader.lines
     ledger.damaged = sorted([*ledger.damaged, *_placed(pieces, refused)])
     doubt_from = ledger.damaged[-1].number if ledger.damaged else 0
@@ -272,11 +275,13 @@ class _LineReader:
         Raises:
             DamagedFileError: a later release wrote the ledger.
         """
-        if not isinstance(value, list) or not value or _is_mark(value):
-            return None if value and _is_mark(value) else "it is no array"
+        if not isinstance(value, list) or not value:
+            return "it is no array"
         kind, name = value[0], value[1] if len(value) > 1 else None
         if kind == _HEADER:
             _check_version(value)
+            return None
+        if kind == _MARK and _is_mark(value):
             return None
         if not isinstance(name, str) or not name:
             return "it names no directory"
@@ -298,16 +303,17 @@ class _LineReader:
         if len(value) != _VALUES:
             raise DamagedFileError(FORMAT, f"{_VALUES} values were expected, not {len(value)}")
         _, _, topic, text, partition, path, verdict, evidence, staged_ms, due_ms, namespace, checkpoints = value
-        texts, numbers = (topic, text, path, verdict, evidence), (partition, staged_ms, due_ms)
-        if {*map(type, texts)} != {str} or {*map(type, numbers)} != {int} or type(checkpoints) is not dict:
-            raise DamagedFileError(FORMAT, "a value is of another type than expected")
-        topic_id = self._topic_ids.get(text)
+        topic_id = self._topic_ids.get(text) if type(text) is str else TopicId.ZERO
         if topic_id is None:
             topic_id = self._topic_ids[text] = TopicId.parse(text)
         record = StagedRecord(topic, partition, topic_id, path, verdict, evidence, staged_ms, due_ms, checkpoints)
-        if record.namespace != namespace:
+        if type(text) is not str or not is_surely_valid(record):
+            texts, numbers = (topic, text, path, verdict, evidence), (partition, staged_ms, due_ms)
+            if {*map(type, texts)} != {str} or {*map(type, numbers)} != {int} or type(checkpoints) is not dict:
+                raise DamagedFileError(FORMAT, "a value is of another type than expected")
+            check_record(record)
+        if namespace != (record.namespace if NAMESPACE_SEPARATOR in topic else ""):
             raise DamagedFileError(FORMAT, f"namespace is {namespace!r:.60}, the name's is {record.namespace!r:.60}")
-        check_record(record)
         return record
 
 
@@ -326,9 +332,9 @@ def _checked_line(values: str) -> bytes:
     return b"%08x %b\n" % (crc32(text), text)
 
 
-def _checked(pieces: list[bytes]) -> tuple[dict[int, bytes], dict[int, str]]:
-    """Check the checksum of each line: number → text of the good ones, number → reason of the bad ones."""
-    good: dict[int, bytes] = {}
+def _checked(pieces: list[bytes]) -> tuple[list[int], list[bytes], dict[int, str]]:
+    """Check the checksum of each line: numbers and texts of the good ones, number → reason of the bad ones."""
+    numbers, texts = list[int](), list[bytes]()
     bad: dict[int, str] = {}
     # The line break belongs to the last line: without it the next line would be written into this one.
     if pieces[-1]:
@@ -336,10 +342,11 @@ def _checked(pieces: list[bytes]) -> tuple[dict[int, bytes], dict[int, str]]:
     for number, piece in enumerate(pieces[:-1], 1):
         text = piece[_CHECKSUM:]
         if piece[:_CHECKSUM] == b"%08x " % crc32(text):
-            good[number] = text
+            numbers.append(number)
+            texts.append(text)
         elif piece:
             bad[number] = "it does not match its checksum"
-    return good, bad
+    return numbers, texts, bad
 
 
 def _is_mark(value: Any) -> bool:

@@ -8,8 +8,8 @@ strict: every field is checked, and all reasons come at once. Source: DESIGN §5
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from layout import json_text
 from layout.checkpoint import OFFSET_CHECKPOINTS
@@ -18,10 +18,10 @@ from layout.topic import namespace_of
 
 _WHAT: Final = "the record of a staged replica"
 _OFFSET_CHECKPOINTS: Final = frozenset(OFFSET_CHECKPOINTS)
+_NOT_BELOW: Final = frozenset({"", ".", ".."})
 
 
-@dataclass(frozen=True, slots=True)
-class StagedRecord:
+class StagedRecord(NamedTuple):
     """Everything that a restore or a purge needs to know of one staged replica.
 
     Attributes:
@@ -44,7 +44,10 @@ class StagedRecord:
     evidence: str
     staged_ms: int
     due_ms: int
-    checkpoints: Mapping[str, int] = field(default_factory=dict, hash=False)
+    checkpoints: Mapping[str, int] = MappingProxyType({})
+
+    def __hash__(self) -> int:
+        return hash(self[:-1])  # all but the checkpoints, which are a mapping
 
     @property
     def namespace(self) -> str:
@@ -62,7 +65,7 @@ def check_record(record: StagedRecord) -> None:
     Raises:
         DamagedFileError: the record breaks a rule; all reasons at once.
     """
-    if not _is_surely_valid(record):
+    if not is_surely_valid(record):
         reader = json_text.FieldReader(_fields(record))
         _read(reader)
         if record.due_ms < record.staged_ms:
@@ -72,21 +75,29 @@ def check_record(record: StagedRecord) -> None:
         reader.check(_WHAT)
 
 
-def _is_surely_valid(record: StagedRecord) -> bool:
-    """Check a record by the fast path: True: no rule is broken; False: use the slow path."""
-    texts = (record.topic, record.path, record.verdict, record.evidence)
-    return (
-        "" not in texts
-        and "".join(texts).isascii()
-        and 0 <= record.partition < 1 << 31
-        and 0 <= record.staged_ms <= record.due_ms < 1 << 63
-        and (not record.checkpoints or _are_offsets(record.checkpoints))
-        and stays_below(record.path)
-    )
+def is_surely_valid(record: StagedRecord) -> bool:
+    """Check a record by the fast path: True: no rule is broken; False: use the slow path.
+
+    The types of all fields but the topic ID are checked too, because JSON may have any.
+    """
+    topic, partition, _, path, verdict, evidence, staged_ms, due_ms, checkpoints = record
+    texts = (topic, path, verdict, evidence)
+    try:
+        return (
+            "" not in texts
+            and "".join(texts).isascii()  # raises TypeError where one of them is no text
+            and type(partition) is type(staged_ms) is type(due_ms) is int
+            and 0 <= partition < 1 << 31
+            and 0 <= staged_ms <= due_ms < 1 << 63
+            and (checkpoints == {} or (isinstance(checkpoints, dict) and _are_offsets(checkpoints)))
+            and stays_below(path)
+        )
+    except TypeError:
+        return False
 
 
-def _are_offsets(checkpoints: Mapping[str, int]) -> bool:
-    return not checkpoints.keys() - _OFFSET_CHECKPOINTS and all(
+def _are_offsets(checkpoints: dict[str, int]) -> bool:
+    return _OFFSET_CHECKPOINTS.issuperset(checkpoints) and all(
         json_text.is_int(offset, 64) for offset in checkpoints.values()
     )
 
@@ -131,7 +142,7 @@ def checkpoint_offsets(reader: json_text.FieldReader) -> dict[str, int]:
 
 def stays_below(path: str) -> bool:
     """Whether a relative path can only lead to something inside the log dir."""
-    return "\0" not in path and not {"", ".", ".."} & set(path.split("/"))
+    return "\0" not in path and _NOT_BELOW.isdisjoint(path.split("/"))
 
 
 def is_absolute(path: str) -> bool:

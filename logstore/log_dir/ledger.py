@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -91,8 +91,13 @@ class LedgerFile:
         self._descriptor = disk.open_to_change(folder.descriptor, LEDGER_FILE)
 
     @classmethod
-    def open(cls, disk: Disk, folder: Directory) -> Self:
+    def open(cls, disk: Disk, folder: Directory, known: Ledger | None = None) -> Self:
         """Open the ledger of a folder; create it where there is none, and recover it after a crash.
+
+        Args:
+            disk: the seam.
+            folder: of the ledger, whose lock is held.
+            known: what it says, where somebody read it under the same lock; None: it is parsed here.
 
         Raises:
             ChangeRefusedError: it cannot be read, for a reason of :func:`read_ledger`.
@@ -100,7 +105,7 @@ class LedgerFile:
         """
         try:
             data = read_small_file(LEDGER_FILE, LEDGER_LIMIT, folder.descriptor)
-            ledger = _parsed(data or b"")
+            ledger = _parsed(data or b"") if known is None else known
         except UnreadableFileError as error:
             raise ChangeRefusedError(f"{folder.path}/{LEDGER_FILE} {error}") from error
         if data is None:
@@ -131,11 +136,12 @@ class LedgerFile:
         self.sync()
         self.ledger.torn = []
 
-    def stage(self, records: Mapping[str, StagedRecord]) -> None:
+    def stage(self, records: Mapping[str, StagedRecord], lines: Sequence[bytes] | None = None) -> None:
         """Append durably that replicas are staged, before they are renamed.
 
         Args:
             records: name in the folder → record. A name must not be used again, unless it was *restored*.
+            lines: of these records, in their order; None: they are written here.
 
         Raises:
             ValueError: a name was used before.
@@ -147,7 +153,9 @@ class LedgerFile:
         taken = [name for name in records if name in entries and entries[name].event is not LedgerEvent.RESTORED]
         if taken:
             raise ValueError(f"{min(taken)!r:.80} was used before")
-        self._append([encode_staged(name, record) for name, record in records.items()], left=PURGE_BYTES)
+        if lines is None:
+            lines = [encode_staged(name, record) for name, record in records.items()]
+        self._append(lines, left=PURGE_BYTES)
         self.ledger.lines += len(records)
         for name, record in records.items():
             self.ledger.entries[name] = LedgerEntry(LedgerEvent.STAGED, record)
@@ -243,7 +251,7 @@ class LedgerFile:
     ) -> None:
         self.close()
 
-    def _append(self, lines: list[bytes], *, left: int = 0) -> None:
+    def _append(self, lines: Sequence[bytes], *, left: int = 0) -> None:
         """Write lines behind the last one.
 
         Args:
@@ -301,13 +309,13 @@ class Ledgers:
         self._disk = disk
         self._opened: dict[tuple[int, int], tuple[Directory, LedgerFile]] = {}
 
-    def of(self, folder: Directory) -> LedgerFile:
-        """Open the ledger of a folder, or create it. Raises as :meth:`LedgerFile.open`."""
+    def of(self, folder: Directory, known: Ledger | None = None) -> LedgerFile:
+        """Open the ledger of a folder, or create it; arguments and errors are those of :meth:`LedgerFile.open`."""
         found = self._opened.get(folder.key)
         if found is None:
             own = folder.below("")
             try:
-                ledger = LedgerFile.open(self._disk, own)
+                ledger = LedgerFile.open(self._disk, own, known)
                 try:
                     ledger.compact_where_over()
                 except BaseException:
@@ -319,9 +327,9 @@ class Ledgers:
             found = self._opened[folder.key] = own, ledger
         return found[1]
 
-    def find(self, folder: Directory) -> LedgerFile | None:
-        """Open the ledger of a folder; None: it has none. Raises as :meth:`LedgerFile.open`."""
-        return self.of(folder) if folder.key in self._opened or folder.holds(LEDGER_FILE) else None
+    def find(self, folder: Directory, known: Ledger | None = None) -> LedgerFile | None:
+        """Open the ledger of a folder; None: it has none. Otherwise as :meth:`of`."""
+        return self.of(folder, known) if folder.key in self._opened or folder.holds(LEDGER_FILE) else None
 
     def sync(self) -> None:
         """Make durable what was appended to any of them and is not yet. Raises OSError."""

@@ -161,7 +161,8 @@ class LogDir:
     @property
     def scheme(self) -> Scheme:
         """The layout of its partitions; a real broker's is always flat."""
-        return Scheme(self.identity.scheme) if self.identity.scheme is not None else Scheme.FLAT
+        scheme = self.identity.scheme
+        return Scheme.FLAT if scheme is None or scheme == Scheme.FLAT else Scheme(scheme)
 
     @property
     def is_ours(self) -> bool:

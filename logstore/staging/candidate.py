@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass, field
-from typing import Final
 
 from layout import partition_metadata
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.arguments import check_fields
 from logstore.errors import InvalidArgumentError
-from logstore.fs import DIRECTORY_FLAGS, READ_FLAGS, Directory
+from logstore.fs import READ_FLAGS, Directory
 from logstore.scan import read_metadata_file
 from logstore.staging.listing import Staged
 from logstore.tunables import FIRST_READ_BYTES
-
-_BY_NAME_FLAGS: Final = DIRECTORY_FLAGS | getattr(os, "O_PATH", 0)
-"""Flags for a directory whose entries are used by name and never listed; ``O_PATH`` is quicker where it exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,7 @@ class Candidate:
         if not (
             isinstance(self.path, str)
             and isinstance(self.partition, TopicPartition)
-            and isinstance(self.topic_id, TopicId | None)
+            and (self.topic_id is None or isinstance(self.topic_id, TopicId))
             and isinstance(self.verdict, str)
             and isinstance(self.evidence, str)
             and type(self.delay_ms) is int
@@ -78,6 +75,8 @@ class StagingOutcome:
 def unchanged_inode(candidate: Candidate, parent: Directory, name: str) -> int | None:
     """Give the inode of a candidate that is surely as it was seen; None: only :func:`revalidate` can say.
 
+    The directory is not opened, so it may be swapped meanwhile. The caller compares the inode again after the rename.
+
     Args:
         candidate: as the caller saw it.
         parent: the open directory that holds it.
@@ -86,19 +85,17 @@ def unchanged_inode(candidate: Candidate, parent: Directory, name: str) -> int |
     if candidate.topic_id is None:
         return None
     try:
-        descriptor = os.open(name, _BY_NAME_FLAGS, dir_fd=parent.descriptor)
+        status = os.stat(name, dir_fd=parent.descriptor, follow_symlinks=False)
+        if not stat.S_ISDIR(status.st_mode) or status.st_dev != parent.device:
+            return None
+        file = os.open(f"{name}/{partition_metadata.FILE_NAME}", READ_FLAGS, dir_fd=parent.descriptor)
         try:
-            status = os.fstat(descriptor)
-            file = os.open(partition_metadata.FILE_NAME, READ_FLAGS, dir_fd=descriptor)
-            try:
-                data = os.read(file, FIRST_READ_BYTES)
-            finally:
-                os.close(file)
+            data = os.read(file, FIRST_READ_BYTES)
         finally:
-            os.close(descriptor)
+            os.close(file)
     except OSError:
         return None
-    is_same = status.st_dev == parent.device and candidate.inode in (None, status.st_ino)
+    is_same = candidate.inode is None or candidate.inode == status.st_ino
     return status.st_ino if is_same and data == partition_metadata.encode(candidate.topic_id) else None
 
 

@@ -8,8 +8,7 @@ it. One ledger says it of all directories of a place, so none of them is opened.
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from layout.directory_name import (
     MAX_DIRECTORY_NAME,
@@ -34,8 +33,7 @@ BROKERS_STRAY: Final = "a broker left it; nothing says when it may go"
 """The problem of a stray without a record."""
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
+class Staged(NamedTuple):
     """A directory that waits to be purged or restored.
 
     Attributes:
@@ -134,39 +132,27 @@ def read_staged(
         entry: name and inode.
     """
     name, inode = entry
-    record, topic_id, problem, unread = None, None, None, False
-    partition, said = _partition_of(name), ledger.entry_of(name.text)
+    place = (log_dir.path, placement, name.text, name_below_log_dir(log_dir, placement, name.text))
+    said = ledger.entry_of(name.text)
+    begun, in_doubt = (False, False) if said is None else (said.may_be_partly_purged, said.in_doubt)
+    topic_id, problem, unread = None, BROKERS_STRAY, False
     try:
         record = ledger.record_of(name)
     except DamagedRecordError as error:
-        problem, unread = str(error), isinstance(error.__cause__, FailedReadError)
+        record, problem, unread = None, str(error), isinstance(error.__cause__, FailedReadError)
     if record is not None:
-        topic_id, partition = record.topic_id, TopicPartition(record.topic, record.partition)
-    else:
-        problem = problem or BROKERS_STRAY
-        try:
-            with root.child(name.text) as directory:
-                topic_id = topic_id_in(directory)
-        except FileNotFoundError:
-            pass
-        except FailedReadError:
-            unread = True
-        except (OSError, LogStoreError) as error:
-            inode, problem = 0, str(error)
-    return Staged(
-        log_dir=log_dir.path,
-        placement=placement,
-        name=name.text,
-        location=name_below_log_dir(log_dir, placement, name.text),
-        record=record,
-        problem=problem,
-        topic_id=topic_id,
-        partition=partition,
-        inode=inode,
-        unread=unread,
-        may_be_partly_purged=said is not None and said.may_be_partly_purged,
-        in_doubt=said is not None and said.in_doubt,
-    )
+        partition = TopicPartition(record.topic, record.partition)
+        return Staged(*place, record, None, record.topic_id, partition, inode, False, begun, in_doubt)
+    try:
+        with root.child(name.text) as directory:
+            topic_id = topic_id_in(directory)
+    except FileNotFoundError:
+        pass
+    except FailedReadError:
+        unread = True
+    except (OSError, LogStoreError) as error:
+        inode, problem = 0, str(error)
+    return Staged(*place, None, problem, topic_id, _partition_of(name), inode, unread, begun, in_doubt)
 
 
 def damaged_lines(log_dir: LogDirView, fallback: FallbackRecords | None = None) -> list[str]:

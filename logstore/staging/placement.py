@@ -14,7 +14,7 @@ A rename works within one file system only, so the sibling needs a parent on the
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Generator
+from collections.abc import Callable, Generator
 from enum import StrEnum
 
 from layout.directory_name import staged_name, stray_name
@@ -154,30 +154,26 @@ def staging_roots(log_dir: LogDirView) -> Generator[tuple[Placement, Directory],
 
 
 def free_name(
-    root: Directory | None,
-    placement: Placement,
-    partition: TopicPartition,
-    topic_id: TopicId,
-    promised: Collection[str] = (),
-    *,
-    disk: Disk | None = None,
+    is_taken: Callable[[str], bool], placement: Placement, partition: TopicPartition, topic_id: TopicId, disk: Disk
 ) -> str:
     """Choose a free name in the staging root: nothing is overwritten or merged; a taken name gets ``.2``, ``.3``.
 
     Args:
-        root: the staging root; None: ``promised`` holds every name in it.
+        is_taken: says whether something has a name already, or is to have it.
         placement: of the staging root.
         partition: of the replica.
         topic_id: of the replica, or the zero ID.
-        promised: names that are reserved for other replicas.
-        disk: makes the digits of a stray's name; None: the real one.
+        disk: makes the digits of a stray's name.
     """
-    if placement is Placement.IN_PLACE:
-        return stray_name(partition.local_topic, partition.partition, (disk or Disk()).unique())
     copy = 1
-    while (name := staged_name(topic_id, partition.partition, copy)) in promised or (root and root.holds(name)):
+    while True:
+        if placement is Placement.IN_PLACE:
+            name = stray_name(partition.local_topic, partition.partition, disk.unique())
+        else:
+            name = staged_name(topic_id, partition.partition, copy)
+        if not is_taken(name):
+            return name
         copy += 1
-    return name
 
 
 def name_below_log_dir(log_dir: LogDirView, placement: Placement, name: str) -> str:

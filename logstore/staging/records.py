@@ -7,12 +7,12 @@ path that this log dir would give to that replica. Source: DESIGN §5.
 from __future__ import annotations
 
 from layout import partition_metadata
-from layout.directory_name import DirectoryKind, DirectoryName, parse, split_live
+from layout.directory_name import DirectoryKind, DirectoryName, parse
 from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.ours import StagedRecord
 from layout.scheme import Scheme, partition_path
-from layout.topic import TopicPartition
+from layout.topic import METADATA_TOPIC, TopicPartition
 from logstore.errors import DamagedRecordError, FailedReadError, UnreadableFileError
 from logstore.fs import Directory, read_small_file
 from logstore.log_dir import LogDirView
@@ -25,10 +25,11 @@ def restored_path(log_dir: LogDirView, record: StagedRecord) -> str:
     Raises:
         DamagedRecordError: the record claims a path that is not this replica's.
     """
-    flat = log_dir.scheme is Scheme.FLAT and "/" not in record.path
-    if flat and split_live(record.path) == (record.topic, record.partition):
-        return record.path  # the fast path, for nearly all
-    partition = TopicPartition(record.topic, record.partition)
+    topic, number, path = record.topic, record.partition, record.path
+    is_its_name = path == f"{topic}-{number}" and "/" not in path and topic != METADATA_TOPIC
+    if is_its_name and log_dir.scheme is Scheme.FLAT:
+        return path  # the fast path, for nearly all
+    partition = TopicPartition(topic, number)
     topic_id = None if record.topic_id.is_zero else record.topic_id
     if log_dir.is_ours:
         try:
@@ -36,13 +37,12 @@ def restored_path(log_dir: LogDirView, record: StagedRecord) -> str:
         except LayoutError as error:
             raise DamagedRecordError(f"the record's replica has no place in {log_dir.path}: {error}") from error
     # A broker's log dir may hold names that no client could create (FACTS §1.3). They come back unchanged.
-    former = parse(record.path)
-    said = (former.topic, former.partition)
-    if former.kind is not DirectoryKind.LIVE or said != (record.topic, record.partition) or "/" in record.path:
+    former = parse(path)
+    if former.kind is not DirectoryKind.LIVE or (former.topic, former.partition) != (topic, number) or "/" in path:
         raise DamagedRecordError(
-            f"the record of {str(partition)!r:.80} says that it was {record.path!r:.80}, another replica's place"
+            f"the record of {str(partition)!r:.80} says that it was {path!r:.80}, another replica's place"
         )
-    return record.path
+    return path
 
 
 def check_record_of(log_dir: LogDirView, folder: str, name: DirectoryName, record: StagedRecord) -> None:

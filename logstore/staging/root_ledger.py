@@ -18,6 +18,7 @@ class RootLedger:
     """The entries of one staging root, read once; nothing is changed.
 
     Attributes:
+        own: the ledger of the staging root itself; None: it has none, or that cannot be read.
         damaged: a sentence for each line that cannot be read any more, with file and number.
         problem: why one of them cannot be read at all, a clause; None: both were.
     """
@@ -28,11 +29,13 @@ class RootLedger:
         self.problem: str | None = None
         self._cause: Exception | None = None
         self.damaged: list[str] = []
+        self.own: Ledger | None = None
         try:
-            self._own = self._entries(read_ledger(root), root.path)
+            self.own = read_ledger(root)
         except UnreadableFileError as error:
-            self._own, self._cause = {}, error
+            self._cause = error
             self.problem = f"{root.path}/{LEDGER_FILE} {error}"
+        self._own = self._entries(self.own, root.path)
         self._elsewhere: Mapping[str, LedgerEntry] = {}
         elsewhere = fallback.path_of(log_dir)
         try:
@@ -76,7 +79,11 @@ class RootLedger:
             DamagedRecordError: it has no record that can be believed. Where the system refused to read the ledger,
                 its cause is a FailedReadError.
         """
-        entry, place = self.entry_of(name.text), f"{self._folder}/{name.text}"
+        entry = self.entry_of(name.text)
+        if entry is not None and entry.record is not None:
+            check_record_of(self._log_dir, self._folder, name, entry.record)
+            return entry.record
+        place = f"{self._folder}/{name.text}"
         if entry is None:
             if self.problem is not None:
                 raise DamagedRecordError(f"{place}: {self.problem}, so nothing says what it was") from self._cause
@@ -84,10 +91,7 @@ class RootLedger:
                 return None
             lost = f" that can be read ({self.damaged[-1]})" if self.damaged else ""
             raise DamagedRecordError(f"{place} has no line in {LEDGER_FILE}{lost}, so nothing says what it was")
-        if entry.record is None:
-            raise DamagedRecordError(f"{place}: its line in {LEDGER_FILE} cannot be read, so nothing says what it was")
-        check_record_of(self._log_dir, self._folder, name, entry.record)
-        return entry.record
+        raise DamagedRecordError(f"{place}: its line in {LEDGER_FILE} cannot be read, so nothing says what it was")
 
 
 def note_event(
@@ -98,6 +102,7 @@ def note_event(
     names: Collection[str],
     *,
     durable: bool,
+    known: Ledger | None = None,
 ) -> None:
     """Append an event about directories of a staging root to the ledgers that speak of them.
 
@@ -108,11 +113,13 @@ def note_event(
         event: any but *staged*.
         names: of the directories; those of which no ledger speaks are passed over.
         durable: sync it now.
+        known: what the staging root's own ledger says, where the caller read it under the same lock; it is kept up to
+            date from then on. None: it is read here.
 
     Raises:
         OSError, LogStoreError: a ledger cannot be written; where there is no space, nothing was.
     """
-    own = log_dir.ledgers.find(root)
+    own = log_dir.ledgers.find(root, known)
     here = [] if own is None else [name for name in names if name in own.ledger.entries]
     if own is not None and here:
         own.note(event, here, durable=durable)

@@ -27,8 +27,8 @@ from typing import Final, TypeAlias
 
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from layout.ours import LedgerEvent, StagedRecord, check_record
-from layout.topic import TopicPartition, named
+from layout.ours import LedgerEvent, StagedRecord, encode_staged
+from layout.topic import named
 from logstore.errors import ChangeRefusedError, LogStoreError, UnreadableFileError, UnsafePathError
 from logstore.fs import Directory, sync_all
 from logstore.log_dir import NO_SPACE, LedgerFile, LogDir
@@ -118,6 +118,8 @@ class _Move:
 
     candidate: Candidate
     record: StagedRecord
+    line: bytes
+    """Of the ledger."""
     parent: Directory
     former: str
     """Name in its parent while it is live."""
@@ -157,6 +159,7 @@ class _Staging:
         self._log_dir, self._placement, self._fallback, self._now_ms = log_dir, placement, fallback, now_ms
         self._opened = opened
         self._root = opened.enter_context(self._staging_root())
+        self._prefix = name_below_log_dir(log_dir, self._placement, "-")[:-1]
         self._full: OSError | None = None
         self._ledger = self._own_ledger()
         self._elsewhere = _names_in(fallback, log_dir)
@@ -214,28 +217,29 @@ class _Staging:
             self._commit([move for move in moves if move.renamed])
 
     def _checked(self, candidates: Iterable[Candidate]) -> list[_Move]:
-        """Step 1: check candidates, make their records and choose their names; what has changed is refused."""
+        """Step 1: check candidates, choose their names and write their lines; what has changed is refused."""
         moves = []
         for candidate in candidates:
-            change: str | None = "it was named before"
-            move: _Move | None = None
-            if candidate.path not in self._taken:
-                try:
-                    move, change = self._examined(candidate)
-                except FileNotFoundError:
-                    change = "it is gone"
-                except NotADirectoryError:
-                    change = "it is no directory"
-                except (LogStoreError, LayoutError) as error:
-                    change = str(error)
-            if move is None:
-                self._refuse(candidate, change or "")
+            try:
+                found = self._examined(candidate)
+            except FileNotFoundError:
+                found = "it is gone"
+            except NotADirectoryError:
+                found = "it is no directory"
+            except (LogStoreError, LayoutError) as error:
+                found = str(error)
+            if isinstance(found, _Move):
+                moves.append(found)
             else:
-                moves.append(move)
+                self._refuse(candidate, found)
         return moves
 
-    def _examined(self, candidate: Candidate) -> tuple[_Move | None, str | None]:
-        folder, _, former = candidate.path.rpartition("/")
+    def _examined(self, candidate: Candidate) -> _Move | str:
+        """Look at one candidate; gives the reason why it is refused as a clause."""
+        path = candidate.path
+        if path in self._taken:
+            return "it was named before"
+        folder, _, former = path.rpartition("/")
         if folder not in self._parents:
             self._parents[folder] = self._opened.enter_context(self._log_dir.root.below(folder))
         parent = self._parents[folder]
@@ -244,39 +248,33 @@ class _Staging:
             with parent.child(former) as directory:
                 change, inode = revalidate(candidate, directory), directory.key[1]
             if change is not None:
-                return None, change
+                return change
         record = self._record(candidate)
         restored_path(self._log_dir, record)  # a replica that could not be restored must not be staged
-        check_record(record)
-        self._taken.add(candidate.path)
-        return _Move(candidate, record, parent, former, inode, self._free_name(record)), None
+        name = free_name(self._is_taken, self._placement, candidate.partition, record.topic_id, self._log_dir.disk)
+        line = encode_staged(name, record)
+        self._taken.add(path)
+        self._promised.add(name)
+        return _Move(candidate, record, line, parent, former, inode, name)
 
-    def _free_name(self, record: StagedRecord) -> str:
-        """Reserve a free name in the staging root, of which no line speaks."""
-        root = None if self._listed else self._root
-        partition = TopicPartition(record.topic, record.partition)
-        own: Container[str] = () if self._ledger is None else self._ledger.ledger.entries
-        while True:
-            name = free_name(root, self._placement, partition, record.topic_id, self._promised, disk=self._log_dir.disk)
-            self._promised.add(name)
-            if name not in own and name not in self._elsewhere:
-                return name
+    def _is_taken(self, name: str) -> bool:
+        """Whether a name in the staging root is used, is to be, or a line speaks of it."""
+        return (
+            name in self._promised
+            or (self._ledger is not None and name in self._ledger.ledger.entries)
+            or name in self._elsewhere
+            or (not self._listed and self._root.holds(name))
+        )
 
     def _record(self, candidate: Candidate) -> StagedRecord:
+        partition, topic_id = candidate.partition, candidate.topic_id or TopicId.ZERO
+        offsets = self._log_dir.checkpoints.offsets(partition)
         former = self._former.get(candidate.path)
-        is_same = former is not None and former.topic_id == (candidate.topic_id or TopicId.ZERO)
-        kept = former.checkpoints if former is not None and is_same else {}
-        return StagedRecord(
-            topic=candidate.partition.topic,
-            partition=candidate.partition.partition,
-            topic_id=candidate.topic_id or TopicId.ZERO,
-            path=candidate.path,
-            verdict=candidate.verdict,
-            evidence=candidate.evidence[:_LONGEST_EVIDENCE],
-            staged_ms=self._now_ms,
-            due_ms=self._now_ms + candidate.delay_ms,
-            checkpoints={**kept, **self._log_dir.checkpoints.offsets(candidate.partition)},
-        )
+        if former is not None and former.topic_id == topic_id:
+            offsets = {**former.checkpoints, **offsets}
+        who = (partition.topic, partition.partition, topic_id, candidate.path)
+        why = (candidate.verdict, candidate.evidence[:_LONGEST_EVIDENCE])
+        return StagedRecord(*who, *why, self._now_ms, self._now_ms + candidate.delay_ms, offsets)
 
     def _written(self, moves: Sequence[_Move]) -> bool:
         """Step 2: write the lines, to the fallback folder where the disk has no room; False: a part may have room.
@@ -284,13 +282,13 @@ class _Staging:
         Raises:
             OSError: from the system; for lack of space, if not even one line had room, or ``partly`` is not set.
         """
-        records = {move.name: move.record for move in moves}
+        records, lines = {move.name: move.record for move in moves}, [move.line for move in moves]
         if not records:
             return True
         full = self._full
         if self._ledger is not None:
             try:
-                self._ledger.stage(records)
+                self._ledger.stage(records, lines)
                 return True
             except OSError as error:
                 if error.errno not in NO_SPACE:
@@ -299,7 +297,7 @@ class _Staging:
         try:
             with self._fallback.ledger(self._log_dir, make=True) as other:
                 if other is not None:
-                    other.stage(records)
+                    other.stage(records, lines)
                     return True
         except (OSError, LogStoreError) as failure:
             # That folder is on another disk, whose failure says nothing about this one.
@@ -389,17 +387,8 @@ class _Staging:
         log_staged(staged, has_purger=self.has_purger)
 
     def _staged(self, move: _Move) -> Staged:
-        return Staged(
-            log_dir=self._log_dir.path,
-            placement=self._placement,
-            name=move.name,
-            location=name_below_log_dir(self._log_dir, self._placement, move.name),
-            record=move.record,
-            problem=None,
-            topic_id=move.record.topic_id,
-            partition=move.candidate.partition,
-            inode=move.inode,
-        )
+        record, place = move.record, (self._log_dir.path, self._placement, move.name, self._prefix + move.name)
+        return Staged(*place, record, None, record.topic_id, move.candidate.partition, move.inode)
 
     def _refuse(self, candidate: Candidate, why: str) -> None:
         self.outcome.refused.append(Refused(candidate, f"{candidate.path} was left where it is: {why}"))

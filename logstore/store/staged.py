@@ -168,10 +168,13 @@ class StagingStore(OpenStore):
         """Group the replicas to stage by log dir; refuse a replica that is not live, a duplicate, or offline."""
         duplicates = {replica.partition for replica in self.duplicates}
         found: dict[str, list[Candidate]] = {}
+        delays: dict[str, int] = {}
         with self._looking:
             entries = [self._index.entry_of(partition) for partition in reasons]
         for (partition, reason), entry in zip(reasons.items(), entries, strict=True):
-            delay = self.settings.of(partition.topic, setting)
+            delay = delays.get(partition.topic)
+            if delay is None:
+                delay = delays[partition.topic] = self.settings.of(partition.topic, setting)
             if entry is None:
                 candidate = Candidate("", partition, None, *reason, delay)
                 outcome.refused.append(Refused(candidate, f"no log dir has a live replica of {partition}"))
@@ -181,7 +184,7 @@ class StagingStore(OpenStore):
             offline = self._log_dirs[entry.log_dir].offline
             if offline is not None:
                 outcome.refused.append(Refused(candidate, offline))
-            elif partition in duplicates:
+            elif duplicates and partition in duplicates:
                 outcome.refused.append(Refused(candidate, f"{partition} is live in two log dirs: repair that first"))
             else:
                 found.setdefault(entry.log_dir, []).append(candidate)

@@ -507,7 +507,7 @@ def counted(tree: Tree) -> Tree:
     for path, record in records(tree).items():
         evidence = re.sub('moved to [^"]*', "moved", record.evidence)
         found[f"{path.rpartition('/')[0]}/{free_name(base(path))}/its record"] = repr(
-            replace(record, evidence=evidence)
+            record._replace(evidence=evidence)
         ).encode()
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from zlib import crc32
 
@@ -42,6 +41,21 @@ def line(*values: object) -> bytes:
     return b"%08x %b\n" % (crc32(text), text)
 
 
+def staged_but(place: int, value: object) -> bytes:
+    """A staged line with another value in one place."""
+    values = json.loads(encode_staged(A, RECORD)[9:])
+    values[place] = value
+    return line(*values)
+
+
+OTHER_TYPES = [
+    *((place, value) for place in (2, 3, 5, 6, 7) for value in (1, None, ["orders"], {})),
+    *((place, value) for place in (4, 8, 9) for value in (True, 1.0, "1", None)),
+    *((11, value) for value in ([], 0, "", None, False)),
+]
+"""Place among the values of a staged line, and what JSON may hold there instead."""
+
+
 STAGED_A, STAGED_B, STAGED_C = (encode_staged(name, RECORD) for name in (A, B, C))
 
 
@@ -55,7 +69,7 @@ def test_a_staged_line_survives_a_round_trip(records: dict[str, StagedRecord]) -
 
 
 def test_a_name_that_is_not_utf_8_survives_too() -> None:
-    record = dataclasses.replace(RECORD, path=b"caf\xe9-0".decode("utf-8", "surrogateescape"))
+    record = RECORD._replace(path=b"caf\xe9-0".decode("utf-8", "surrogateescape"))
     data = ledger_of(encode_staged("caf\udce9-0", record))
     assert parse_ledger(data).entries == {"caf\udce9-0": LedgerEntry(STAGED, record)}
 
@@ -72,7 +86,7 @@ def test_a_line_is_a_checksum_and_a_json_array() -> None:
 
 def test_no_record_is_written_that_no_reader_would_believe() -> None:
     with pytest.raises(DamagedFileError, match="due_ms"):
-        encode_staged(A, dataclasses.replace(RECORD, due_ms=0))
+        encode_staged(A, RECORD._replace(due_ms=0))
     with pytest.raises(ValueError, match="holds a record"):
         encode_event(STAGED, A)
 
@@ -156,6 +170,12 @@ def test_a_lost_line_break_costs_neither_of_two_lines() -> None:
     assert [each.number for each in found.damaged] == [2]
 
 
+def test_lines_without_a_break_between_them_are_older_than_the_next_line() -> None:
+    whole = ledger_of(STAGED_A[:-1] + b"\0" + encode_event(PURGING, A), encode_event(KEPT, A))
+    found = parse_ledger(whole + encode_mark(len(whole)))
+    assert found.entries == {A: LedgerEntry(STAGED, RECORD)}
+
+
 def test_a_zeroed_part_costs_the_lines_in_it_alone() -> None:
     whole = ledger_of(STAGED_A, bytes(len(STAGED_B)), STAGED_C)
     found = parse_ledger(whole + encode_mark(len(whole)))
@@ -178,12 +198,19 @@ def test_after_a_damaged_line_it_is_in_doubt_whether_a_purge_has_begun() -> None
         assert parse_ledger(data + encode_mark(len(data))).entries[A].in_doubt is doubt
 
 
+def test_between_two_damaged_lines_nothing_is_certain_either() -> None:
+    data = ledger_of(b"damaged\n", STAGED_A, b"damaged\n", STAGED_B)
+    entries = parse_ledger(data + encode_mark(len(data))).entries
+    assert (entries[A].in_doubt, entries[B].in_doubt) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
         (line("staged", A), "12 values were expected, not 2"),
         (line("staged", A, *json.loads(STAGED_A[9:])[2:10], "other", {}), "namespace is 'other'"),
-        (line("staged", A, 1, *json.loads(STAGED_A[9:])[3:]), "another type"),
+        *((staged_but(place, value), "another type") for place, value in OTHER_TYPES),
+        (staged_but(8, 1_700_014_400_001), "lies before staged_ms"),
         (line("staged", A, "orders", "short", *json.loads(STAGED_A[9:])[4:]), "short"),
         (line("staged", A, *json.loads(STAGED_A[9:])[2:5], "../up", *json.loads(STAGED_A[9:])[6:]), "path"),
         (line("finished", A), "'finished', which is no event"),
@@ -248,3 +275,11 @@ def test_it_is_compacted_when_what_means_nothing_outweighs_the_rest_and_is_not_l
     assert not is_worth_compacting(ledger, [A, B, C], least=5)
     assert not is_worth_compacting(ledger, [A, B, C, f"{A}.2"], least=1)
     assert not is_worth_compacting(Ledger(), [], least=1)
+
+
+def test_both_lines_about_what_is_purged_mean_something_while_it_is_there() -> None:
+    lines = [STAGED_A, encode_event(PURGING, A), STAGED_B, encode_event(PURGING, B), STAGED_C]
+    ledger = parse_ledger(ledger_of(*lines))
+    assert (ledger.lines_of([A, B]), ledger.lines_of([C])) == (4, 1)
+    assert not is_worth_compacting(ledger, [A, B], least=1)
+    assert is_worth_compacting(ledger, [C], least=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +106,31 @@ def test_what_is_appended_is_read_by_the_next_who_opens_it(case: Case) -> None:
         assert file.ledger.entries[NAMES[2]].record == record(2)
         file.stage(records(4))
     assert case.events() == {**here, NAMES[4]: STAGED}
+
+
+def test_the_name_of_a_ledger_is_durable_once_it_is_open_whoever_made_it(case: Case) -> None:
+    class Noting(Disk):
+        def __init__(self) -> None:
+            self.synced: set[int] = set()
+
+        def sync(self, descriptor: int) -> None:
+            super().sync(descriptor)
+            self.synced.add(os.fstat(descriptor).st_ino)
+
+    for _ in ("it is made", "it is there"):
+        disk = Noting()
+        case.open(disk).close()
+        assert case.path.stat().st_ino in disk.synced
+
+
+def test_a_sync_is_marked_with_the_offset_up_to_which_the_file_is_durable(case: Case) -> None:
+    with case.open() as file:
+        file.stage(records(0, 1))
+        file.note(PURGING, NAMES[:1], durable=True)
+    data = case.file.read_bytes().rstrip(b"\0")
+    marks = [match.start() for match in re.finditer(rb'[0-9a-f]{8} \["mark",', data)]
+    assert len(marks) == 2
+    assert all(data[mark:].startswith(encode_mark(mark)) for mark in marks)
 
 
 @pytest.mark.parametrize("events", [(), (PURGING,), (PURGING, PURGED), (PURGING, KEPT)])
@@ -245,6 +271,13 @@ def test_it_is_compacted_to_what_is_there_and_can_be_appended_to(case: Case) -> 
     assert case.events() == {NAMES[0]: PURGING, NAMES[5]: STAGED, NAMES[9]: STAGED}
     assert case.file.stat().st_size >= RESERVED_BYTES
     assert [path.name for path in case.path.iterdir()] == [LEDGER_FILE]
+
+
+def test_a_compacted_one_has_room_from_the_beginning(case: Case) -> None:
+    with case.open() as file:
+        file.stage(records(*range(8)))
+        assert file.compact([NAMES[5]], 3)
+        assert case.file.stat().st_size == file.ledger.end + RESERVED_BYTES
 
 
 def test_on_a_full_disk_it_stays_as_it_is(case: Case) -> None:
@@ -400,6 +433,22 @@ def test_where_something_is_left_a_few_lines_that_are_over_stay(case: Case, ledg
         file.stage(records(0, 1, 2))
         file.note(PURGED, NAMES[:2], durable=False)
     assert set(ledgers.of(case.folder).ledger.entries) == set(NAMES[:3])
+
+
+def test_what_was_not_synced_is_synced_once_when_all_are(case: Case) -> None:
+    disk = DiskThat()
+    ledgers = Ledgers(disk)
+    file = ledgers.of(case.folder)
+    file.stage(records(0))
+    assert file.is_durable
+    file.note(PURGED, NAMES[:1], durable=False)
+    assert not file.is_durable
+    before = disk.calls["sync"]
+    ledgers.sync()
+    assert file.is_durable
+    ledgers.sync()
+    assert disk.calls["sync"] == before + 1
+    ledgers.close()
 
 
 @pytest.mark.parametrize("events", [[RESTORED], [PURGED], [PURGING, PURGED]])

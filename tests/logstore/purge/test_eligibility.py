@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
@@ -41,7 +40,7 @@ def of_another_partition(ledger: Path) -> None:
     """A valid line that speaks of another partition than the name does."""
     record = ledger_entries(ledger.parent)[NAME].record
     assert record is not None
-    write_ledger(ledger.parent, {NAME: replace(record, partition=1, path="orders-1")})
+    write_ledger(ledger.parent, {NAME: record._replace(partition=1, path="orders-1")})
 
 
 def of_a_later_release(ledger: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
 
@@ -157,7 +157,7 @@ def test_a_stray_of_which_no_ledger_speaks_is_a_brokers_and_one_beside_an_unread
 
 
 @pytest.mark.parametrize(
-    "wrong", [record(1), replace(record(), topic_id=OTHER_ID), replace(record(1), path="orders-0")]
+    "wrong", [record(1), record()._replace(topic_id=OTHER_ID), record(1)._replace(path="orders-0")]
 )
 def test_a_record_that_speaks_of_another_replica_is_not_believed(case: Case, wrong: StagedRecord) -> None:
     write_ledger(case.folder, {NAMES[0]: wrong})

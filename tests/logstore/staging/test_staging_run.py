@@ -95,6 +95,26 @@ def test_a_staged_replica_is_whole_elsewhere_and_carries_its_way_back(path: Path
     assert outcome.refused == []
 
 
+def test_of_a_long_evidence_the_beginning_is_kept(path: Path) -> None:
+    long = Candidate("orders-0", ORDERS, ORDERS_ID, "STALE_ID", "because " * 1000, HOUR_MS)
+    with LogDir.open(str(path)) as log_dir:
+        (staged,) = stage(log_dir, [long], NOW_MS).staged
+    assert staged.record is not None
+    assert staged.record.evidence == ("because " * 1000)[:4096]
+
+
+def test_a_name_that_only_the_disk_knows_is_taken_for_few_and_for_many(
+    our_log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, many_from in enumerate((256, 1)):
+        monkeypatch.setattr(stage_module, "_MANY", many_from)
+        fill(our_log_dir / f"orders-{number}")
+        (our_log_dir / "deleting" / f"{ORDERS_ID}_{number}" / "inner").mkdir(parents=True)
+        with LogDir.open(str(our_log_dir)) as log_dir:
+            outcome = stage(log_dir, [candidate(f"orders-{number}", TopicPartition("orders", number))], NOW_MS)
+        assert [each.name for each in outcome.staged] == [f"{ORDERS_ID}_{number}.2"]
+
+
 def test_what_is_listed_afterwards_is_what_was_reported(path: Path) -> None:
     with LogDir.open(str(path)) as log_dir:
         outcome = stage(log_dir, [candidate()], NOW_MS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,9 +119,9 @@ def test_only_a_stray_that_has_a_due_time_and_was_listed_loses_it(broker: Path) 
         adopt_stray(log_dir, listed, REASON, NOW_MS, 1000)
         adopted = only(log_dir)
         with pytest.raises(ChangeRefusedError, match="is no stray with a record"):
-            forget_stray(log_dir, replace(adopted, placement=Placement.SIBLING))
+            forget_stray(log_dir, adopted._replace(placement=Placement.SIBLING))
         with pytest.raises(ChangeRefusedError, match="list again"):
-            forget_stray(log_dir, replace(adopted, inode=1))
+            forget_stray(log_dir, adopted._replace(inode=1))
         assert only(log_dir) == adopted
 
 
@@ -162,9 +161,9 @@ def test_another_directory_one_without_a_name_and_one_with_a_record_are_refused(
     with LogDir.open(str(broker)) as log_dir:
         stray = only(log_dir)
         for other in (
-            replace(stray, inode=1),
-            replace(stray, partition=None),
-            replace(stray, placement=Placement.SIBLING),
+            stray._replace(inode=1),
+            stray._replace(partition=None),
+            stray._replace(placement=Placement.SIBLING),
         ):
             with pytest.raises(ChangeRefusedError):
                 adopt_stray(log_dir, other, REASON, NOW_MS, 1000)

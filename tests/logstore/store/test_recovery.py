@@ -4,7 +4,6 @@ import errno
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -152,7 +151,7 @@ def test_a_replica_of_which_a_later_line_says_more_is_not_given_old_offsets(
         encode_staged(NAME, record())[:100],
         encode_staged(NAME, record("payments", 3, "payments-3")),
         encode_staged(NAME, record("orders", 1, "orders-1")),
-        encode_staged(NAME, replace(record(), topic_id=OTHER_ID)),
+        encode_staged(NAME, record()._replace(topic_id=OTHER_ID)),
         encode_staged(NAME, record()).replace(b"orders-0", b"orders/0"),
     ],
 )

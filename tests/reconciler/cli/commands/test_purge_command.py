@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -393,7 +392,7 @@ def test_what_nobody_was_asked_about_stays_and_half_of_a_replica_does_not(
         due, later = list_staged(opened)
         assert "here again" in str(look.veto(due))
         assert due.record is not None
-        restaged = replace(due, record=replace(due.record, staged_ms=LONG_AGO_MS + 1))
+        restaged = due._replace(record=due.record._replace(staged_ms=LONG_AGO_MS + 1))
         assert look.veto(restaged) == "it was staged after the metadata was asked"
         root = open_staging_root(opened, Placement.SIBLING)
         assert root is not None
