@@ -167,7 +167,8 @@ class _OpenHow(ctypes.Structure):
 _OPENAT2 = 437
 """Number of the ``openat2`` system call, which Python does not offer; x86_64 and aarch64 share it."""
 _NO_MOUNTS, _NO_LINKS = 0x01, 0x04
-_HOW = _OpenHow(DIRECTORY_FLAGS, 0, _NO_MOUNTS | _NO_LINKS)
+_HOW = ctypes.byref(_OpenHow(DIRECTORY_FLAGS, 0, _NO_MOUNTS | _NO_LINKS)), ctypes.sizeof(_OpenHow)
+"""The last two arguments of the call."""
 
 
 def _open_beneath(parent: int, name: str) -> int:
@@ -181,7 +182,7 @@ def _open_beneath(parent: int, name: str) -> int:
     if b"\0" in path:
         raise ValueError("embedded null byte")
     while True:
-        descriptor = _SYSCALL(_OPENAT2, parent, path, ctypes.byref(_HOW), ctypes.sizeof(_HOW))
+        descriptor = _SYSCALL(_OPENAT2, parent, path, *_HOW)
         if descriptor >= 0:
             return int(descriptor)
         number = ctypes.get_errno()

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from layout.directory_name import DirectoryKind, DirectoryName
 from layout.ours import StagedRecord
@@ -65,6 +65,10 @@ class PurgeRules:
         check_fields(self, InvalidArgumentError, {"step_bytes": (1, math.inf)})
 
 
+RemovalResult: TypeAlias = tuple[int, int, str | None, bool, bool, bool, list[tuple[int, str, int]]]
+"""Files and bytes that were removed, problem, cancelled, touched, removed, and held, as in :class:`DueDirectory`."""
+
+
 @dataclass(slots=True)
 class DueDirectory:
     """A directory that may be purged, and what was removed of it so far."""
@@ -86,6 +90,15 @@ class DueDirectory:
     """An earlier purge may have touched it."""
     held: list[tuple[int, str, int]] = field(default_factory=list)
     """Inode, name and bytes of files that processes hold open."""
+
+    @property
+    def result(self) -> RemovalResult:
+        """What became of it, in values that pass between processes."""
+        return self.files, self.bytes, self.problem, self.cancelled, self.touched, self.removed, self.held
+
+    @result.setter
+    def result(self, result: RemovalResult) -> None:
+        self.files, self.bytes, self.problem, self.cancelled, self.touched, self.removed, self.held = result
 
 
 class StagingRoot:

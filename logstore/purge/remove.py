@@ -27,7 +27,6 @@ class Removal:
         """Take a staging root of a log dir that may be changed, and the disk it is on."""
         self.staging = staging
         self._disk, self._rules, self._root = disk, staging.rules, staging.root
-        self._cancelled = staging.rules.cancel.is_set
 
     def remove(self, due: DueDirectory) -> bool:
         """Remove a directory with all that is in it; False: it is left, and ``problem`` says why.
@@ -58,12 +57,11 @@ class Removal:
         """Remove what is in a directory, subdirectories first: if one is not safe, nothing else is touched."""
         with os.scandir(directory.descriptor) as found:
             entries = list(found)
-        files = []
-        for entry in entries:
-            if not entry.is_dir(follow_symlinks=False):
-                files.append(entry)
-            elif not due.cancelled:
-                self._remove_directory(directory, entry.name, due, depth + 1)
+        files = [entry for entry in entries if not entry.is_dir(follow_symlinks=False)]
+        if len(files) < len(entries):
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False) and not due.cancelled:
+                    self._remove_directory(directory, entry.name, due, depth + 1)
         self._remove_files(directory, files, due)
 
     def _remove_directory(self, parent: Directory, name: str, due: DueDirectory, depth: int) -> None:
@@ -77,6 +75,7 @@ class Removal:
     def _remove_files(self, directory: Directory, files: list[os.DirEntry[str]], due: DueDirectory) -> None:
         """Remove files; most of a purge's time is spent here."""
         unlink, descriptor, holders, rules = self._disk.unlink, directory.descriptor, self.staging.holders, self._rules
+        is_free, is_cancelled = rules.throttle is None, rules.cancel.is_set
         for entry in files:
             name = entry.name
             status = entry.stat(follow_symlinks=False)
@@ -85,8 +84,8 @@ class Removal:
                 due.held.append((status.st_ino, name, weight))
             elif weight > rules.step_bytes and stat.S_ISREG(status.st_mode):
                 weight = self._truncate(directory, name, status, due)
-            due.cancelled = due.cancelled or not self._may_continue(weight, 1)
-            if due.cancelled:
+            if due.cancelled or (is_cancelled() if is_free else not self._may_continue(weight, 1)):
+                due.cancelled = True
                 return
             unlink(descriptor, name)
             due.touched = True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from layout.ours import StagedRecord
 from layout.topic import TopicPartition
@@ -40,8 +41,7 @@ class KeptDirectory:
     """When a purge may delete it, in ms since 1970; None: never."""
 
 
-@dataclass(frozen=True, slots=True)
-class Purged:
+class Purged(NamedTuple):
     """A directory that is deleted, or in a dry run would be."""
 
     location: str

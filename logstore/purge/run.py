@@ -27,6 +27,7 @@ from layout.directory_name import DirectoryName
 from layout.ours import LedgerEvent
 from logstore.errors import LogStoreError, UnsafePathError
 from logstore.log_dir import DISK_FAILURES, NO_SPACE, LogDir, LogDirView, OpenFiles, StagingBeside, find_open_files
+from logstore.parallel import paused_gc
 from logstore.purge.eligibility import DueDirectory, PurgeRules, StagingRoot, measure_removal
 from logstore.purge.report import HeldFile, KeepReason, KeptDirectory, LogDirPurge, Purged, PurgeReport
 from logstore.purge.workers import PurgeWorkers
@@ -199,11 +200,12 @@ class _LogDirPurger:
     def _due(self, staging: StagingRoot, names: list[tuple[DirectoryName, int]]) -> list[DueDirectory]:
         """Find the directories that may go; the others are reported here."""
         found = []
-        for judged in _judged(staging, names):
-            if isinstance(judged, DueDirectory):
-                found.append(judged)
-            else:
-                self.report.keep(judged)
+        with paused_gc():
+            for judged in _judged(staging, names):
+                if isinstance(judged, DueDirectory):
+                    found.append(judged)
+                else:
+                    self.report.keep(judged)
         return found
 
     def _purge_root(self, staging: StagingRoot, names: list[tuple[DirectoryName, int]]) -> None:
@@ -250,7 +252,9 @@ class _LogDirPurger:
 
     def _note(self, staging: StagingRoot, event: LedgerEvent, names: list[str], *, durable: bool) -> None:
         if names:
-            note_event(self.log_dir, staging.root, self.fallback, event, names, durable=durable)
+            with paused_gc():
+                known = staging.ledger.own
+                note_event(self.log_dir, staging.root, self.fallback, event, names, durable=durable, known=known)
 
     def _purge_batch(self, staging: StagingRoot, due: list[DueDirectory]) -> None:
         """Steps 2 to 4. Raises OSError where the disk fails."""
@@ -263,8 +267,9 @@ class _LogDirPurger:
                 unconfirmed = self._unconfirmed(staging, workers.done)
         finally:
             self.report.cancelled |= workers.cancelled
-            for each in workers.done:
-                self._report(staging, each, unconfirmed)
+            with paused_gc():
+                for each in workers.done:
+                    self._report(staging, each, unconfirmed)
         if unconfirmed is not None:
             self.report.failures.append(unconfirmed)
         tried = {each.name: each for each in workers.done}
@@ -300,7 +305,8 @@ class _LogDirPurger:
     def _report(self, staging: StagingRoot, due: DueDirectory, unconfirmed: str | None) -> None:
         """Take the result for one directory into the report."""
         report, location = self.report, staging.location(due.name)
-        self._held += _held(location, due, self._open_files or OpenFiles())
+        if due.held:
+            self._held += _held(location, due, self._open_files or OpenFiles())
         report.cancelled |= due.cancelled
         if due.removed and unconfirmed is None:
             report.purged.append(Purged(location, due.record, due.files, due.bytes))
@@ -327,8 +333,10 @@ def _staging_roots(
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
             if rules.placements is None or placement in rules.placements:
-                names = staged_names(root, placement)
-                yield StagingRoot(log_dir, placement, root, rules, RootLedger(log_dir, root, fallback)), names
+                with paused_gc():
+                    names = staged_names(root, placement)
+                    ledger = RootLedger(log_dir, root, fallback)
+                yield StagingRoot(log_dir, placement, root, rules, ledger), names
 
 
 def _judged(staging: StagingRoot, names: list[tuple[DirectoryName, int]]) -> Iterator[DueDirectory | KeptDirectory]:

@@ -18,7 +18,6 @@ from __future__ import annotations
 import logging
 import mmap
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -31,7 +30,7 @@ from typing import Final, Self, TypeAlias
 
 from logstore.fs import Disk
 from logstore.parallel import AdaptiveThreadPool, can_fork, map_chunks, paused_gc, spread
-from logstore.purge.eligibility import DueDirectory, StagingRoot
+from logstore.purge.eligibility import DueDirectory, RemovalResult, StagingRoot
 from logstore.purge.remove import Removal
 
 logger = logging.getLogger(__name__)
@@ -152,18 +151,18 @@ class PurgeWorkers:
             self._staging.rules = replace(rules, cancel=shared.in_child())
             self._is_forked = True
 
-        def take(number: int, batch: bytes | None) -> None:
-            if batch is None:
+        def take(number: int, results: list[RemovalResult] | None) -> None:
+            batch = self._due[slice(*ranges[number])]
+            if results is None:
                 self.cancelled = True
-                for due in self._due[slice(*ranges[number])] if self._begun[number] else ():
+                for due in batch if self._begun[number] else ():
                     due.touched = True  # by a process that was killed, or it would have said so
                 return
-            found: list[DueDirectory] = pickle.loads(batch)
-            for due, known in zip(found, self._due[slice(*ranges[number])], strict=True):
-                due.record = known.record
-            self.done += found
+            for due, result in zip(batch, results, strict=True):
+                due.result = result
+            self.done += batch
             if rules.progress is not None:
-                rules.progress(sum(due.removed for due in found), sum(due.bytes for due in found))
+                rules.progress(sum(due.removed for due in batch), sum(due.bytes for due in batch))
 
         self._begun = mmap.mmap(-1, len(ranges))
         self._staging.rules = replace(rules, progress=None)  # a call in a forked process would not reach the caller
@@ -173,7 +172,7 @@ class PurgeWorkers:
         finally:
             self._staging.rules = rules
 
-    def _purged(self, ranges: Iterable[tuple[int, _Range]]) -> Iterator[tuple[int, bytes | None]]:
+    def _purged(self, ranges: Iterable[tuple[int, _Range]]) -> Iterator[tuple[int, list[RemovalResult] | None]]:
         """Remove batches in one process; yields each when it is done, or None where it was cancelled before.
 
         The first process removes what a forked one has left.
@@ -195,16 +194,11 @@ class PurgeWorkers:
                     except OSError:
                         self.done += batch  # in a forked process this means nothing: the first one tries it again
                         raise
-                    yield number, _encoded(batch)
+                    yield number, [due.result for due in batch]
                 elif self._is_forked:
                     break  # the first process takes what was not reported, when all others have ended
                 else:
                     yield number, None
-
-
-def _encoded(batch: Sequence[DueDirectory]) -> bytes:
-    """Write what became of a batch; the first process knows the records."""
-    return pickle.dumps([replace(due, record=None) for due in batch])
 
 
 BEAT_S: Final = 0.05
