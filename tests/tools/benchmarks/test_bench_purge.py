@@ -33,6 +33,7 @@ def test_it_runs_to_its_end_and_tells_every_ratio(tmp_path: Path, capsys: pytest
     assert "logstore purge, 1 worker / rm -rf" in printed
     assert "logstore purge, 2 workers / rm -rf" in printed
     assert "rm -rf, 2 at once / rm -rf" in printed
+    assert "logstore purge, 2 workers / rm -rf, processor time" in printed
     assert list(tmp_path.iterdir()) == []
 
 
