@@ -170,6 +170,13 @@ def test_a_lost_line_break_costs_neither_of_two_lines() -> None:
     assert [each.number for each in found.damaged] == [2]
 
 
+def test_the_furthest_mark_says_what_was_durable() -> None:
+    data = ledger_of(STAGED_A)
+    data += encode_mark(len(data)) + b"damaged\n" + STAGED_B
+    found = parse_ledger(data + encode_mark(len(data)))
+    assert (found.durable, len(found.damaged), found.torn) == (len(data), 1, [])
+
+
 def test_lines_without_a_break_between_them_are_older_than_the_next_line() -> None:
     whole = ledger_of(STAGED_A[:-1] + b"\0" + encode_event(PURGING, A), encode_event(KEPT, A))
     found = parse_ledger(whole + encode_mark(len(whole)))

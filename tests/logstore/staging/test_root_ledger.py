@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -16,8 +17,8 @@ from layout.ours import LedgerEvent, StagedRecord, encode_mark
 from layout.scheme import LEDGER_FILE
 from logstore import ChangeRefusedError, DamagedRecordError
 from logstore.fs import Directory
-from logstore.log_dir import Ledgers, LogDir
-from logstore.staging import FallbackRecords, Placement, RootLedger, note_event, open_staging_root
+from logstore.log_dir import Ledgers, LogDir, ReadOnlyLogDir
+from logstore.staging import FallbackRecords, Placement, RootLedger, find_staged, note_event, open_staging_root
 from tests.logstore.engine import NOW_MS, ORDERS_ID, OTHER_ID, DiskThat, ledger_events, open_descriptors, write_ledger
 
 STAGED, RESTORED, PURGING, PURGED, KEPT = LedgerEvent
@@ -163,6 +164,16 @@ def test_a_record_that_speaks_of_another_replica_is_not_believed(case: Case, wro
     write_ledger(case.folder, {NAMES[0]: wrong})
     with pytest.raises(DamagedRecordError, match="its record speaks of"):
         case.read().record_of(parse_staged(NAMES[0]))
+
+
+def test_a_record_that_leads_to_another_replica_of_a_broker_is_not_believed(log_dir: Any) -> None:
+    folder = Path(f"{log_dir.path}.deleting")
+    (folder / NAMES[0]).mkdir(parents=True)
+    write_ledger(folder, {NAMES[0]: record(path="payments-0")})
+    with ReadOnlyLogDir.open(str(log_dir.path)) as view:
+        (found,) = find_staged(view)
+    assert found.record is None
+    assert "another replica's place" in (found.problem or "")
 
 
 @pytest.mark.parametrize("name", ["../t-0", "..", ".", "t-0", "nothing/t-0", LEDGER_FILE])

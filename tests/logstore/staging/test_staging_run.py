@@ -15,7 +15,7 @@ import pytest
 
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT
 from layout.ids import TopicId
-from layout.ours import LedgerEvent
+from layout.ours import LedgerEvent, StagedRecord
 from layout.scheme import LEDGER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError, UnsafePathError
@@ -103,6 +103,18 @@ def test_of_a_long_evidence_the_beginning_is_kept(path: Path) -> None:
     assert staged.record.evidence == ("because " * 1000)[:4096]
 
 
+def test_a_name_of_which_the_fallback_folder_speaks_is_taken(our_log_dir: Path, tmp_path: Path) -> None:
+    fill(our_log_dir / "orders-0")
+    (tmp_path / "spare").mkdir()
+    fallback, name = FallbackRecords(str(tmp_path / "spare")), f"{ORDERS_ID}_0"
+    with LogDir.open(str(our_log_dir)) as log_dir:
+        with fallback.ledger(log_dir, make=True) as elsewhere:
+            assert elsewhere is not None
+            elsewhere.stage({name: StagedRecord("orders", 0, ORDERS_ID, "orders-0", "STALE_ID", "", NOW_MS, NOW_MS)})
+        (staged,) = stage(log_dir, [candidate()], NOW_MS, fallback=fallback).staged
+    assert staged.name == f"{name}.2"
+
+
 def test_a_name_that_only_the_disk_knows_is_taken_for_few_and_for_many(
     our_log_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,7 +187,7 @@ def test_the_offsets_go_out_of_the_checkpoints_and_into_the_record(path: Path) -
     write_offsets(path, {("orders", 0): 40}, HIGH_WATERMARK_CHECKPOINT)
     with LogDir.open(str(path)) as log_dir:
         outcome = stage(log_dir, [candidate()], NOW_MS)
-    assert read_offsets(path) == {("payments", 0): 7}
+        assert read_offsets(path) == {("payments", 0): 7}, "it is not left to the end of a long run"
     assert read_offsets(path, HIGH_WATERMARK_CHECKPOINT) == {}
     assert outcome.staged[0].record is not None
     assert set(outcome.staged[0].record.checkpoints.values()) == {42, 40}
