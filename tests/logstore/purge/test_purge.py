@@ -208,6 +208,8 @@ def test_what_was_removed_before_the_staging_root_failed_is_not_reported_as_purg
 class NoRoomForLines(Disk):
     """Has no room for more than some bytes of lines at a time, and counts what was announced before each removal."""
 
+    number = errno.ENOSPC
+
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
         self.announced: list[int] = []
@@ -215,7 +217,7 @@ class NoRoomForLines(Disk):
     def write(self, descriptor: int, data: bytes) -> None:
         lines = data.count(b'["purging"')
         if lines and len(data) > self.most_bytes:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise OSError(self.number, os.strerror(self.number))
         self.announced += [lines] if lines else []
         super().write(descriptor, data)
 
@@ -237,6 +239,18 @@ def test_where_not_even_that_has_room_it_purges_with_a_warning(
         assert len(only(log_dir, PurgeRules(LATER_MS)).purged) == 5
     assert disk.announced == []
     assert "no room to note that a purge is under way" in caplog.text
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EROFS])
+def test_where_a_purge_cannot_be_noted_for_another_reason_nothing_is_removed(tmp_path: Path, number: int) -> None:
+    disk = NoRoomForLines(0)
+    disk.number = number
+    with staged(tmp_path / "disk", 5, disk=disk) as log_dir:
+        report = only(log_dir, PurgeRules(LATER_MS))
+        assert (report.purged, report.partly_bytes) == ([], 0)
+        assert os.strerror(number) in str(report.error)
+        assert len(list((tmp_path / "disk" / "deleting").glob("*/*.log"))) == 5
+        log_dir.abandon()
 
 
 def test_what_a_purge_that_was_killed_had_announced_is_never_restored_and_the_next_purge_takes_it(
