@@ -29,8 +29,9 @@ def _golden_vectors() -> list[dict[str, Any]]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--whole``."""
+    """Add ``--whole`` and ``--crash-seeds``."""
     parser.addoption("--whole", action="store_true", help="every pair of faults in the operator loops, not a sample")
+    parser.addoption("--crash-seeds", default="3", metavar="[FIRST:]END", help="seeds of the drawn crash histories [3]")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

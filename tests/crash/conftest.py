@@ -21,6 +21,13 @@ _CRASHES, _FAILURES = "states after a crash", "failures"
 _COUNTED = (_CRASHES, _FAILURES, "kills", "power cuts on ext4")
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that takes ``drawn_seed`` once for each of ``--crash-seeds``."""
+    if "drawn_seed" in metafunc.fixturenames:
+        first, _, end = metafunc.config.getoption("--crash-seeds").rpartition(":")
+        metafunc.parametrize("drawn_seed", range(int(first or 0), int(end)))
+
+
 @pytest.fixture
 def scratch() -> Iterator[str]:
     """An empty directory, in memory where that is possible."""

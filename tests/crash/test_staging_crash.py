@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import pytest
 
-from layout.topic import TopicPartition
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
 from logstore.purge import PurgeRules, purge
@@ -35,7 +34,6 @@ from tests.crash.engine_histories import (
     offsets_of,
     opened,
     orders,
-    staged_of,
     stray_name,
     using,
     wanted,
@@ -45,27 +43,12 @@ from tests.crash.histories import NUMBERS, Done, Driver, History, WrongError
 from tests.crash.images import Tree, read_tree
 from tests.crash.recording_disk import RecordingDisk
 from tests.crash.replicas import FALLBACK, assert_each_is_told, begun, below, entries, records
+from tests.crash.staging_acts import restore, said_is_so, stage
 
 KINDS = pytest.mark.parametrize("kind", [OURS, SIBLING, IN_PLACE], ids=str)
 OTHERS = [number for number in NUMBERS if number != errno.ENOSPC]
 MANY = 5
 """Enough replicas that their lines do not fit into the space that a ledger keeps."""
-
-
-def stage(store: LogStore, done: Done, *partitions: TopicPartition) -> None:
-    wanted(store.stage(partitions, "STALE_ID", "the cluster has it under another ID"), store)
-    for partition in partitions:
-        done(f"staged {partition}")
-
-
-def said_is_so(before: Tree, after: Tree, done: tuple[str, ...]) -> None:
-    """What the engine said it had done lasts, unless it said the opposite later."""
-    for number in range(MANY + 1):
-        said = [text.removesuffix(f" {orders(number)}") for text in done if text.endswith(f" {orders(number)}")]
-        if said and said[-1] == "staged":
-            assert len(staged_of(after, orders(number))) == 1, f"{orders(number)} is not staged, as was said"
-        if said and said[-1] == "restored":
-            assert not staged_of(after, orders(number)), f"{orders(number)} is staged, and was said to be back"
 
 
 def one(kind: Kind) -> History:
@@ -136,13 +119,6 @@ def there_and_back_and_there(kind: Kind) -> History:
             stage(store, done, orders(1), orders(0))
 
     return replace(first, act=twice)
-
-
-def restore(store: LogStore, done: Done, partition: TopicPartition) -> None:
-    (staged,) = [each for each in store.staged() if each.partition == partition]
-    done(f"about to restore {partition}")
-    store.restore(staged)
-    done(f"restored {partition}")
 
 
 def stray(kind: Kind) -> History:
