@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--whole`` and ``--crash-seeds``."""
     parser.addoption("--whole", action="store_true", help="every pair of faults in the operator loops, not a sample")
     parser.addoption("--crash-seeds", default="3", metavar="[FIRST:]END", help="seeds of the drawn crash histories [3]")
+
+
+def pytest_configure() -> None:
+    """Heed Ctrl-C, which a shell lets a job in the background ignore, and all that the job starts with it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
