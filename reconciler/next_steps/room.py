@@ -81,7 +81,8 @@ def worth_freeing(staged: Mapping[str, int], least: int, in_the_way: Collection[
     Args:
         staged: location and bytes of what is staged on one full disk.
         least: the bytes that make a difference there.
-        in_the_way: what has to leave the log dir in any case, because the release does not start beside it.
+        in_the_way: what has to leave the log dir in any case, because the release does not start beside it, or because
+            its record lies on another disk, without which it looks like a stray.
     """
     largest = sorted(staged, key=lambda name: (-staged[name], name))[:NAMED_AT_ONCE]
     most = max(staged.values(), default=0)

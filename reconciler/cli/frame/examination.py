@@ -10,7 +10,7 @@ import os
 import posixpath
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,10 +98,12 @@ def examine(
     examined = []
     for broker, several in _by_broker(seen).items():
         kept = {(each.log_dir, staged.name): staged for each in several for staged in _recorded(each.log_dir, fallback)}
-        rows = [_with_record(row, kept) for each in several for row in each.rows.to_pylist()]
+        scanned = [row for each in several for row in each.rows.to_pylist()]
+        rows = [_with_record(row, kept) for row in scanned]
+        elsewhere = {row["name"] for row, before in zip(rows, scanned, strict=True) if row is not before}
         judged = list(compare(of_cluster, rows, now_ms))
         own = replace(call, log_dirs=tuple(given.get(each.log_dir, each.log_dir) for each in several))
-        evidence = _Evidence(of_cluster, result, fallback, now_ms, several)
+        evidence = _Evidence(of_cluster, result, fallback, now_ms, several, elsewhere)
         examined.append(_examined(broker, own, judged, evidence))
     return examined
 
@@ -134,6 +136,8 @@ class _Evidence:
     now_ms: int
     seen: Sequence[Observation]
     """All log dirs of one broker."""
+    recorded_elsewhere: Collection[str]
+    """Locations of what is staged in a log dir, and has its record on another disk."""
 
 
 def _examined(
@@ -157,7 +161,8 @@ def _examined(
     cured = (each.observed for each in judged if each.verdict is Verdict.STAGED_DUE or _comes_back(each, live))
     gone = {row["name"] for row in cured if row is not None}
     unknown = tuple(each for each in obstacles if each.rule == "unknown_to_release")
-    freed, freed_bytes = _freed(full, judged, gone, {each.name for each in unknown})
+    # Whoever looks without the folder of records takes what is recorded there for strays that nobody deletes.
+    freed, freed_bytes = _freed(full, judged, gone, {*(each.name for each in unknown), *evidence.recorded_elsewhere})
     gone.update(freed)
     situation = Situation(
         call,
