@@ -9,12 +9,12 @@ ever written. Source: KIP516-11; FACTS §8.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from layout.ids import TopicId
-from reconciler.errors import MetadataError, RefusedError
+from reconciler.errors import MetadataError, RefusedError, UsageError
 from reconciler.sources.zookeeper import (
     CLUSTER_ID,
     CONTROLLER,
@@ -25,6 +25,7 @@ from reconciler.sources.zookeeper import (
     decode_cluster_id,
     migrated_to,
     session,
+    split_address,
     topic_of,
 )
 from reconciler.topic_ids.migrate import TopicFound, find_topics, with_topic_id
@@ -49,9 +50,22 @@ class ClusterSeen:
     nodes: Mapping[str, tuple[bytes, int]] = field(repr=False)
 
 
-def connect(address: str) -> AbstractContextManager[Any]:
-    """Connect a client whose root is the chroot of the address; see :func:`reconciler.sources.zookeeper.session`."""
-    return session(address, then="what was written so far stands. Run it again")
+@contextmanager
+def connect(address: str) -> Iterator[Any]:
+    """Connect a client whose root is the chroot of the address; see :func:`reconciler.sources.zookeeper.session`.
+
+    Raises:
+        UsageError: no such address.
+        MetadataError: there is no such chroot, no server answers, the connection fails, or kazoo is not installed.
+    """
+    split_address(address)
+    with ExitStack() as opened:
+        try:
+            client = opened.enter_context(session(address, then="what was written so far stands. Run it again"))
+        except UsageError as error:
+            # The address is one: what is missing is missing at the other end, or on this machine.
+            raise MetadataError(str(error)) from error
+        yield client
 
 
 def read_cluster(client: Any, address: str) -> ClusterSeen:
