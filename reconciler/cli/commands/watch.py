@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import BinaryIO
 
 import orjson
@@ -63,8 +64,6 @@ def _run(paths: Sequence[str], specs: Sequence[str], *, initial: bool, interval:
     with say_warnings("logstore"), _stopped_by_signals(watch), watch, destination(None) as out:
         if watch.is_stopped:
             return
-        known = sum(len(disk.known) for disk in watch.log_dirs.values())
-        say(f"watching {count(len(watch.log_dirs), 'log dir')} with {count(known, 'entry', 'entries')}")
         try:
             _write_changes(watch, metadata, out, initial, until)
         except BrokenPipeError:
@@ -80,7 +79,12 @@ def _metadata(specs: Sequence[str], inputs: Inputs) -> WatchedMetadata:
 
 def _write_changes(watch: Watch, metadata: WatchedMetadata, out: BinaryIO, initial: bool, until: float | None) -> None:
     is_shown, left = initial, MOST_WEIGHED
-    for changes in verdict_changes(watch, metadata, tick_s=_TICK_S):
+    batches = verdict_changes(watch, metadata, tick_s=_TICK_S)
+    first = next(batches)
+    # Said only now: whatever changes after this sentence differs from the first verdicts, and is a line.
+    known = sum(len(disk.known) for disk in watch.log_dirs.values())
+    say(f"watching {count(len(watch.log_dirs), 'log dir')} with {count(known, 'entry', 'entries')}")
+    for changes in chain([first], batches):
         for change in changes if is_shown else ():
             # The count starts again only after all verdicts that changed at once.
             sizes, left = (_sizes_of(change, watch), left - 1) if left else (None, 0)
