@@ -31,7 +31,8 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | a future or stray replica whose partition.metadata is damaged   | ``mv`` it out of the log dir                     |
 | STRAY without topic ID, and none of its name is wanted here;    | ``mv`` it out of the log dir                     |
 | with a cut name; or with a live replica of its ID in its place  |                                                  |
-| DUPLICATE, DAMAGED, NO_ID, CHECKPOINT_ENTRY, LEFTOVER           | ``repair … -o FILE``, ``repair --apply FILE``    |
+| DUPLICATE, DAMAGED, NO_ID, CHECKPOINT_ENTRY, LEFTOVER; not on a | ``repair … -o FILE``, ``repair --apply FILE``    |
+| full disk with something to stage, where it finds no room       |                                                  |
 | a disk that is full, and something to stage                     | ``mkdir`` the folder of fallback records         |
 | STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC, something wanted again   | ``plan … -o FILE``, ``apply FILE``               |
 | STRAY; without topic ID, and a live one in sync in its place    | with ``--strays``; and ``--strays-without-id``   |
@@ -167,8 +168,9 @@ def _needs_more(known: Situation) -> bool:
 
 
 def _repairs_first(known: Situation) -> bool:
-    """Whether a repair comes before a plan."""
-    return _repairs(known) and not _contradicted(known) and not frees(known)
+    """Whether a repair comes before a plan: not on a full disk, for its files and backups find no room there."""
+    room_first = frees(known) or (bool(known.full) and _plans(known))
+    return _repairs(known) and not _contradicted(known) and not room_first
 
 
 def _contradicted(known: Situation) -> bool:

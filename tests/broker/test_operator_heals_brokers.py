@@ -212,6 +212,8 @@ def test_a_full_disk_whose_root_is_the_log_dir_is_cured_as_well(
         ]
         told = {each["effect"] for each in healthy.sick.starts()["findings"] if each["rule"] == "full_disk"}
         assert told == {"startup_aborts" if healthy.release.startswith("2.8") else "unknown"}
+        if healthy.release.startswith("2.8"):
+            healthy.sick.fails_to_start()  # as was tried before anybody looked, and it left what it could not write
         operator = Operator(healthy)
         try:
             operator.heal()

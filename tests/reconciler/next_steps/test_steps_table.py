@@ -294,6 +294,10 @@ def test_room_is_made_on_a_full_disk_before_anything_is_written_and_before_the_s
     damaged = replace(waiting, found={Verdict.DAMAGED: FoundVerdict()})
     assert words(damaged) == ["purge", "doctor"]
     assert words(replace(waiting, in_use=(D1,)))[:2] == ["stop the broker", "purge"]
+    unwanted = Situation(CALL, damaged.found | {Verdict.NOT_ASSIGNED: FoundVerdict()}, full=(D1,))
+    assert words(unwanted) == ["mkdir", "plan", "apply", "doctor"], (
+        "a repair finds no room either, until that is deleted"
+    )
     own_copy = replace(waiting, trust=MetadataTrust.OWN_COPY)
     assert not any("--before-due" in command for command in commands(own_copy))
 
