@@ -34,8 +34,7 @@ from logstore.errors import (
 )
 from logstore.fs import TEMPORARY, read_small_file, remove_file, replace_file
 from logstore.journal.steps import do_steps
-from logstore.log_dir import DISK_FAILURES, LogDir
-from logstore.staging import FallbackRecords
+from logstore.log_dir import DISK_FAILURES, FallbackRecords, LogDir
 
 logger = logging.getLogger(__name__)
 

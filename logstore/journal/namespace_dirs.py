@@ -18,8 +18,7 @@ from layout.topic import NAMESPACE_SEPARATOR
 from logstore.errors import ChangeFailedError, OfflineLogDirError
 from logstore.fs import Directory
 from logstore.journal.steps import do_steps
-from logstore.log_dir import LogDir, LogDirView
-from logstore.staging import FallbackRecords
+from logstore.log_dir import FallbackRecords, LogDir, LogDirView
 
 logger = logging.getLogger(__name__)
 

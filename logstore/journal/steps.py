@@ -36,8 +36,8 @@ from layout.scheme import MARKER_FILE
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError
 from logstore.fs import Batch, read_small_file, remove_file, write_new_file
-from logstore.log_dir import META_PROPERTIES_LIMIT, LogDir, read_identity
-from logstore.staging import Candidate, FallbackRecords, list_staged, restore, stage
+from logstore.log_dir import META_PROPERTIES_LIMIT, FallbackRecords, LogDir, read_identity
+from logstore.staging import Candidate, list_staged, restore, stage
 from logstore.tunables import FILES_AT_ONCE, STAGED_AT_ONCE
 
 logger = logging.getLogger(__name__)

@@ -9,6 +9,7 @@ from logstore.log_dir.checkpoints import (
     Offsets,
     read_offset_checkpoints,
 )
+from logstore.log_dir.fallback_records import FallbackRecords
 from logstore.log_dir.identity import META_PROPERTIES_LIMIT, ExpectedIdentity, IdentityFound, discover, read_identity
 from logstore.log_dir.ledger import NO_SPACE, LedgerFile, Ledgers, read_ledger
 from logstore.log_dir.lock import LOCK_FILE, LockHolder, find_lock_holder
@@ -25,6 +26,7 @@ __all__ = [
     "NO_SPACE",
     "CheckpointFiles",
     "ExpectedIdentity",
+    "FallbackRecords",
     "FileChange",
     "FileHolder",
     "IdentityFound",

@@ -29,7 +29,7 @@ from layout.topic import Namespace, TopicPartition, namespace_of
 from logstore.errors import ChangeRefusedError, LogStoreError, NameTakenError
 from logstore.fs import read_small_file
 from logstore.journal import list_namespace_dirs, namespace_at, namespace_dir, with_parents
-from logstore.log_dir import META_PROPERTIES_LIMIT, LogDir
+from logstore.log_dir import META_PROPERTIES_LIMIT, FallbackRecords, LogDir
 from logstore.namespaces.namespaces import check_known
 from logstore.namespaces.plan import (
     ChangePlanner,
@@ -43,7 +43,7 @@ from logstore.namespaces.plan import (
 )
 from logstore.namespaces.rename import rewritten
 from logstore.scan import list_log_dir
-from logstore.staging import FallbackRecords, Staged, list_staged
+from logstore.staging import Staged, list_staged
 from logstore.store import OpenStore, Replica
 
 

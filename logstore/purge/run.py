@@ -26,12 +26,21 @@ from typing import Final, TypeAlias
 from layout.directory_name import DirectoryName
 from layout.ours import LedgerEvent
 from logstore.errors import LogStoreError, UnsafePathError
-from logstore.log_dir import DISK_FAILURES, NO_SPACE, LogDir, LogDirView, OpenFiles, StagingBeside, find_open_files
+from logstore.log_dir import (
+    DISK_FAILURES,
+    NO_SPACE,
+    FallbackRecords,
+    LogDir,
+    LogDirView,
+    OpenFiles,
+    StagingBeside,
+    find_open_files,
+)
 from logstore.parallel import paused_gc
 from logstore.purge.eligibility import DueDirectory, PurgeRules, StagingRoot, measure_removal
 from logstore.purge.report import HeldFile, KeepReason, KeptDirectory, LogDirPurge, Purged, PurgeReport
 from logstore.purge.workers import PurgeWorkers
-from logstore.staging import FallbackRecords, Placement, RootLedger, note_event, staged_names, staging_roots
+from logstore.staging import Placement, RootLedger, note_event, staged_names, staging_roots
 
 logger = logging.getLogger(__name__)
 

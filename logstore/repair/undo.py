@@ -17,10 +17,9 @@ from layout.ours import KeptFile, is_backup_name, sum_of
 from logstore.errors import ChangeRefusedError, LogStoreError, UnreadableFileError
 from logstore.fs import Disk, read_small_file, remove_file
 from logstore.journal import check_nothing_pending
-from logstore.log_dir import CHECKPOINT_LIMIT, FileChange, LogDir, change_files
+from logstore.log_dir import CHECKPOINT_LIMIT, FallbackRecords, FileChange, LogDir, change_files
 from logstore.repair.backup import read_backup
 from logstore.repair.checks import RepairStatus
-from logstore.staging import FallbackRecords
 from logstore.store import recover_all
 
 logger = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from layout.scheme import LEDGER_FILE
 from layout.segment_name import FileKind, Transient
 from logstore.errors import UnreadableFileError
 from logstore.fs import Directory, refusal
-from logstore.log_dir import read_ledger
+from logstore.log_dir import FallbackRecords, read_ledger
 from logstore.rows import MetadataState, Row
 from logstore.scan.listing import Folder, NameRule
 from logstore.scan.metadata_file import TopicIdFound, VanishedError, check_against_name, read_topic_id, unreadable
@@ -48,6 +48,8 @@ class ScanOptions:
     """Content of ``partition.metadata`` → topic ID text."""
     ledgers: dict[str, FolderLedger] = field(default_factory=dict)
     """Path of a folder → its ledger, which is read when the first staged directory there is scanned."""
+    elsewhere: FolderLedger | None = None
+    """The ledger on another disk of what found no room in those; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,15 @@ class FolderLedger:
 
     ledger: Ledger
     problem: str | None = None
+
+
+def ledger_elsewhere(fallback: FallbackRecords, log_dir: str) -> FolderLedger | None:
+    """Read what the fallback records say of a log dir, or why they cannot be read; None: they say nothing of it."""
+    try:
+        found = fallback.read(log_dir)
+    except UnreadableFileError as error:
+        return FolderLedger(Ledger(), f"{fallback.path_of(log_dir)}/{LEDGER_FILE} {error}")
+    return None if found is None else FolderLedger(found)
 
 
 def _ledger_of(options: ScanOptions, folder: Folder) -> FolderLedger:
@@ -120,14 +131,14 @@ def _other_row(options: ScanOptions, folder: Folder, name: str, inode: int) -> R
         found = unreadable(obstacle) if obstacle else read_topic_id(path, sure_topic, read.partition, options.topic_ids)
         found = check_against_name(found, read.topic_id)
         if kind is DirectoryKind.STAGED:
-            record, problem = _staged_record(_ledger_of(options, folder), read)
+            record, problem = _staged_record(options, folder, read)
             if record is not None and found[1] in _DAMAGED:
                 # No broker reads it where it lies, and the record says what it is: the damage is why it was staged.
                 problem = "its partition.metadata is damaged, as it was when it was staged"
                 found = check_against_name((None, MetadataState.MISSING.value, None, None), read.topic_id)
             found = (*found[:2], found[2] or problem, None if record is None else record.topic)
         elif kind is DirectoryKind.STRAY:
-            record, _ = _staged_record(_ledger_of(options, folder), read)
+            record, _ = _staged_record(options, folder, read)
             if record is not None:  # staged in place, or renamed as stray by a broker and given a due time by us
                 kind, topic = DirectoryKind.STAGED, record.topic
                 found = check_against_name(found, record.topic_id)
@@ -180,15 +191,14 @@ def replica_created_ms(log_dir: str, name: str) -> int | None:
         return None
 
 
-def _staged_record(found: FolderLedger, read: DirectoryName) -> tuple[StagedRecord | None, str | None]:
+def _staged_record(options: ScanOptions, folder: Folder, read: DirectoryName) -> tuple[StagedRecord | None, str | None]:
     """Find the record of a staged replica, its origin and due time; or say why there is none."""
-    if found.problem is not None:
-        return None, f"{LEDGER_FILE} {found.problem}, so no purge takes this"
-    entry = found.ledger.entries.get(read.text)
+    own, elsewhere = _ledger_of(options, folder), options.elsewhere
+    entry = own.ledger.entries.get(read.text)
+    if entry is None and elsewhere is not None:
+        entry = elsewhere.ledger.entries.get(read.text)
     if entry is None or entry.event is LedgerEvent.RESTORED:
-        lost = [f"line {bad.number} of it cannot be read, because {bad.reason}; " for bad in found.ledger.damaged[-1:]]
-        said = "".join(lost) + "nothing says what this was or when it is due, so no purge takes it"
-        return None, f"{LEDGER_FILE} has no line about it: {said}"
+        return None, _why_no_line(own, elsewhere)
     record = entry.record
     if record is None:
         return None, f"its line in {LEDGER_FILE} cannot be read, so no purge takes this"
@@ -196,3 +206,14 @@ def _staged_record(found: FolderLedger, read: DirectoryName) -> tuple[StagedReco
         other = f"{record.topic}-{record.partition}"
         return None, f"its line in {LEDGER_FILE} is about {other}, not about this, so no purge takes this"
     return record, None
+
+
+def _why_no_line(own: FolderLedger, elsewhere: FolderLedger | None) -> str:
+    """Say why nothing is known of a staged directory, as a clause."""
+    if own.problem is not None:
+        return f"{LEDGER_FILE} {own.problem}, so no purge takes this"
+    if elsewhere is not None and elsewhere.problem is not None:
+        return f"{elsewhere.problem}, so no purge takes this"
+    lost = [f"line {bad.number} of it cannot be read, because {bad.reason}; " for bad in own.ledger.damaged[-1:]]
+    said = "".join(lost) + "nothing says what this was or when it is due, so no purge takes it"
+    return f"{LEDGER_FILE} has no line about it: {said}"

@@ -24,6 +24,7 @@ from logstore.errors import InvalidArgumentError
 from logstore.fs import kind_of_file, refusal
 from logstore.log_dir import (
     ExpectedIdentity,
+    FallbackRecords,
     IdentityFound,
     OffsetCheckpoints,
     find_lock_holder,
@@ -34,13 +35,18 @@ from logstore.parallel import processors, spread
 from logstore.rows import Kind, LogDirFacts, MetadataState, plain_row
 from logstore.scan.duplicates import ReplicaSet, with_leader_epochs
 from logstore.scan.observation import Observation
-from logstore.scan.replica import ScanOptions
+from logstore.scan.replica import ScanOptions, ledger_elsewhere
 from logstore.scan.walk import WalkResult, walk_log_dir
 from logstore.tunables import LOG_DIR_ROWS_AT_ONCE, PROCESSES_PAY_FROM
 
 
 def scan(
-    log_dir: str, *, sizes: bool = True, jobs: int | None = 0, expected: ExpectedIdentity | None = None
+    log_dir: str,
+    *,
+    sizes: bool = True,
+    jobs: int | None = 0,
+    expected: ExpectedIdentity | None = None,
+    fallback: FallbackRecords | None = None,
 ) -> Observation:
     """Scan one log dir. Never raises for anything that lies, or does not lie, on a disk.
 
@@ -50,16 +56,21 @@ def scan(
             third of the time.
         jobs: processes that scan, beside this one; 0: only this one; None: as many as pay.
         expected: the identity it should have; a log dir with another one is absent.
+        fallback: the fallback records, which also say what is staged; None: only the ledgers in the log dir count.
 
     Raises:
         InvalidArgumentError: what was given is no path.
     """
     check_path("log_dir", log_dir, InvalidArgumentError)
-    return _scan(log_dir, sizes, jobs, expected)[0]
+    return _scan(log_dir, sizes, jobs, fallback, expected)[0]
 
 
 def _scan(
-    log_dir: str, sizes: bool, jobs: int | None, expected: ExpectedIdentity | None = None
+    log_dir: str,
+    sizes: bool,
+    jobs: int | None,
+    fallback: FallbackRecords | None,
+    expected: ExpectedIdentity | None = None,
 ) -> tuple[Observation, ReplicaSet]:
     """Scan one log dir; also return its replicas."""
     path = os.path.abspath(log_dir)
@@ -71,7 +82,9 @@ def _scan(
     if absence is None:
         try:
             checkpoints = read_offset_checkpoints(path)
-            seen = walk_log_dir(path, found.scheme, ScanOptions(sizes, checkpoints.recovery_points), jobs)
+            elsewhere = None if fallback is None else ledger_elsewhere(fallback, path)
+            options = ScanOptions(sizes, checkpoints.recovery_points, elsewhere=elsewhere)
+            seen = walk_log_dir(path, found.scheme, options, jobs)
         except OSError as error:
             found = IdentityFound(found.identity, MetadataState.UNREADABLE, f"the log dir {refusal(error)}")
     first = plain_row(".", Kind.LOG_DIR, metadata_state=found.state, problem=found.problem, inode=inode)
@@ -90,7 +103,9 @@ def _scan(
     return Observation(path, found.identity, found.state, found.problem, table, lock), seen.replicas
 
 
-def scan_all(log_dirs: Sequence[str], *, sizes: bool = True, jobs: int | None = None) -> Iterator[Observation]:
+def scan_all(
+    log_dirs: Sequence[str], *, sizes: bool = True, jobs: int | None = None, fallback: FallbackRecords | None = None
+) -> Iterator[Observation]:
     """Scan many log dirs as :func:`scan` does; the log dirs of one broker come together, otherwise in the order given.
 
     Replicas that are live in two directories of one (cluster, node) get their ``leader_epoch``. With two jobs or more,
@@ -102,7 +117,7 @@ def scan_all(log_dirs: Sequence[str], *, sizes: bool = True, jobs: int | None = 
     """
     check_paths("log_dirs", log_dirs, InvalidArgumentError)
     for batch in _batches(_by_broker(log_dirs)):
-        seen = iter(_scan_each([log_dir for broker in batch for log_dir in broker], sizes, jobs))
+        seen = iter(_scan_each([log_dir for broker in batch for log_dir in broker], sizes, jobs, fallback))
         for broker in batch:
             yield from with_leader_epochs(list(itertools.islice(seen, len(broker))))
 
@@ -133,20 +148,22 @@ def _batches(brokers: Iterable[list[str]]) -> Iterator[list[list[str]]]:
         yield batch
 
 
-def _scan_each(log_dirs: Sequence[str], sizes: bool, jobs: int | None) -> list[tuple[Observation, ReplicaSet]]:
+def _scan_each(
+    log_dirs: Sequence[str], sizes: bool, jobs: int | None, fallback: FallbackRecords | None
+) -> list[tuple[Observation, ReplicaSet]]:
     """Scan log dirs: many small ones each by one process, other ones one after the other by all processes."""
     many = jobs is not None or sum(map(_links, log_dirs)) >= PROCESSES_PAY_FROM
     processes = processors() if jobs is None else jobs
     # With a single process that scans whole log dirs, this one would only wait.
     if not many or processes < 2 or len(log_dirs) < 2 * processes:
-        return [_scan(log_dir, sizes, jobs) for log_dir in log_dirs]
+        return [_scan(log_dir, sizes, jobs, fallback) for log_dir in log_dirs]
     import pickle
 
     from logstore.rows import to_batch  # noqa: F401 - before the fork, so that the processes share one import of Arrow
 
     def scanned(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, bytes]]:
         for number, log_dir in numbered:
-            yield number, pickle.dumps(_scan(log_dir, sizes, 0))
+            yield number, pickle.dumps(_scan(log_dir, sizes, 0, fallback))
 
     return spread(scanned, log_dirs, processes, lambda _, seen: pickle.loads(seen))
 

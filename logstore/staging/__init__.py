@@ -2,7 +2,6 @@
 
 from logstore.staging.bring_back import Restored, planned_restore, restore
 from logstore.staging.candidate import Candidate, Refused, StagingOutcome
-from logstore.staging.fallback_records import FallbackRecords
 from logstore.staging.listing import (
     BROKERS_STRAY,
     Staged,
@@ -32,7 +31,6 @@ __all__ = [
     "BROKERS_STRAY",
     "STAGING_BATCH_SIZE",
     "Candidate",
-    "FallbackRecords",
     "OnCommitted",
     "Placement",
     "Refused",

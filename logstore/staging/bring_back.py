@@ -24,8 +24,7 @@ from logstore.errors import (
     NameTakenError,
 )
 from logstore.fs import Directory, rename_exclusively, sync_all
-from logstore.log_dir import DISK_FAILURES, LogDir, LogDirView, open_replica_parent
-from logstore.staging.fallback_records import FallbackRecords
+from logstore.log_dir import DISK_FAILURES, FallbackRecords, LogDir, LogDirView, open_replica_parent
 from logstore.staging.listing import Staged
 from logstore.staging.placement import Placement, open_staging_root
 from logstore.staging.records import restored_path

@@ -22,9 +22,8 @@ from layout.ours import StagedRecord
 from layout.topic import TopicPartition
 from logstore.errors import DamagedRecordError, FailedReadError, LogStoreError
 from logstore.fs import Directory
-from logstore.log_dir import LogDir, LogDirView
+from logstore.log_dir import FallbackRecords, LogDir, LogDirView
 from logstore.parallel import paused_gc
-from logstore.staging.fallback_records import FallbackRecords
 from logstore.staging.placement import Placement, name_below_log_dir, staging_roots
 from logstore.staging.records import topic_id_in
 from logstore.staging.root_ledger import RootLedger

@@ -9,8 +9,7 @@ from layout.ours import Ledger, LedgerEntry, LedgerEvent, StagedRecord
 from layout.scheme import LEDGER_FILE
 from logstore.errors import DamagedRecordError, UnreadableFileError
 from logstore.fs import Directory
-from logstore.log_dir import LogDir, LogDirView, StagingBeside, read_ledger
-from logstore.staging.fallback_records import FallbackRecords
+from logstore.log_dir import FallbackRecords, LogDir, LogDirView, StagingBeside, read_ledger
 from logstore.staging.records import check_record_of
 
 
@@ -37,9 +36,9 @@ class RootLedger:
             self.problem = f"{root.path}/{LEDGER_FILE} {error}"
         self._own = self._entries(self.own, root.path)
         self._elsewhere: Mapping[str, LedgerEntry] = {}
-        elsewhere = fallback.path_of(log_dir)
+        elsewhere = fallback.path_of(log_dir.path)
         try:
-            self._elsewhere = self._entries(fallback.read(log_dir), elsewhere)
+            self._elsewhere = self._entries(fallback.read(log_dir.path), elsewhere)
         except UnreadableFileError as error:
             self._cause = error
             self.problem = f"{elsewhere}/{LEDGER_FILE} {error}"
@@ -124,7 +123,7 @@ def note_event(
     if own is not None and here:
         own.note(event, here, durable=durable)
     if len(here) < len(names) and fallback.folder is not None:
-        with fallback.ledger(log_dir) as other:
+        with fallback.ledger(log_dir.path) as other:
             there = [] if other is None else [name for name in names if name in other.ledger.entries]
             if other is not None and there:
                 other.note(event, there, durable=True)  # nobody syncs it later

@@ -31,10 +31,9 @@ from layout.ours import LedgerEvent, StagedRecord, encode_staged
 from layout.topic import named
 from logstore.errors import ChangeRefusedError, LogStoreError, UnreadableFileError, UnsafePathError
 from logstore.fs import Directory, sync_all
-from logstore.log_dir import NO_SPACE, LedgerFile, LogDir
+from logstore.log_dir import NO_SPACE, FallbackRecords, LedgerFile, LogDir
 from logstore.parallel import paused_gc
 from logstore.staging.candidate import Candidate, Refused, StagingOutcome, revalidate, unchanged_inode
-from logstore.staging.fallback_records import FallbackRecords
 from logstore.staging.listing import Staged
 from logstore.staging.log_lines import log_staged
 from logstore.staging.placement import (
@@ -295,7 +294,7 @@ class _Staging:
                     raise
                 full = error
         try:
-            with self._fallback.ledger(self._log_dir, make=True) as other:
+            with self._fallback.ledger(self._log_dir.path, make=True) as other:
                 if other is not None:
                     other.stage(records, lines)
                     return True
@@ -401,7 +400,7 @@ class _Staging:
 def _names_in(fallback: FallbackRecords, log_dir: LogDir) -> Container[str]:
     """Give the names of which the ledger in the fallback folder speaks; one that cannot be read is not used either."""
     try:
-        found = fallback.read(log_dir)
+        found = fallback.read(log_dir.path)
     except UnreadableFileError:
         found = None
     return () if found is None else found.entries

@@ -15,8 +15,7 @@ from layout.ours import LedgerEvent, StagedRecord
 from layout.scheme import LEDGER_FILE
 from logstore.clock import date_text
 from logstore.errors import ChangeRefusedError
-from logstore.log_dir import LogDir
-from logstore.staging.fallback_records import FallbackRecords
+from logstore.log_dir import FallbackRecords, LogDir
 from logstore.staging.listing import Staged
 from logstore.staging.placement import Placement
 from logstore.staging.records import restored_path

@@ -38,8 +38,8 @@ from logstore.fs import (
     write_new_file,
 )
 from logstore.journal import log_dir_key
-from logstore.log_dir import DISK_FAILURES, LogDir, open_replica_parent
-from logstore.staging import Candidate, FallbackRecords, Staged, restore, stage
+from logstore.log_dir import DISK_FAILURES, FallbackRecords, LogDir, open_replica_parent
+from logstore.staging import Candidate, Staged, restore, stage
 from logstore.store.index import Replica
 
 logger = logging.getLogger(__name__)

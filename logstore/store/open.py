@@ -29,11 +29,11 @@ from logstore.errors import (
 )
 from logstore.fs import Disk
 from logstore.journal import finish_intents, make_missing_namespace_dirs
-from logstore.log_dir import LogDir
+from logstore.log_dir import FallbackRecords, LogDir
 from logstore.rows import MetadataState
 from logstore.scan import scan_all
 from logstore.settings import Settings
-from logstore.staging import FallbackRecords, Placement
+from logstore.staging import Placement
 from logstore.store.index import Entry, Replica, ReplicaIndex
 from logstore.store.move import recover_moves
 from logstore.store.recovery import recover

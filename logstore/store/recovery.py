@@ -29,10 +29,9 @@ from layout.ours import LedgerEvent, StagedRecord
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError, LogStoreError
 from logstore.fs import TEMPORARY, Directory, remove_file, remove_tree
-from logstore.log_dir import NO_SPACE, LogDir
+from logstore.log_dir import NO_SPACE, FallbackRecords, LogDir
 from logstore.scan import Folder, list_log_dir
 from logstore.staging import (
-    FallbackRecords,
     Placement,
     RootLedger,
     list_staged,

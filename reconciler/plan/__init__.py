@@ -6,7 +6,7 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.plan.apply import AppliedAction, ApplyOptions, ApplyOutcome, apply_plan
-    from reconciler.plan.evidence import PlanView, RepairView, StagingFacts
+    from reconciler.plan.evidence import PlanView, RepairView
     from reconciler.plan.file import action_fields, encode_plan, parse_plan
     from reconciler.plan.gate_inputs import led_elsewhere
     from reconciler.plan.gates import BrokerFacts, CandidateFacts, GateInputs, GatesShutError, MetadataFacts, refusals
@@ -30,7 +30,7 @@ else:
         __name__,
         {
             "apply": ("AppliedAction", "ApplyOptions", "ApplyOutcome", "apply_plan"),
-            "evidence": ("PlanView", "RepairView", "StagingFacts"),
+            "evidence": ("PlanView", "RepairView"),
             "file": ("action_fields", "encode_plan", "parse_plan"),
             "gate_inputs": ("led_elsewhere",),
             "gates": ("BrokerFacts", "CandidateFacts", "GateInputs", "GatesShutError", "MetadataFacts", "refusals"),
@@ -81,7 +81,6 @@ __all__ = [
     "Policy",
     "RepairChoice",
     "RepairView",
-    "StagingFacts",
     "action_fields",
     "apply_plan",
     "encode_plan",

@@ -80,19 +80,6 @@ class ScannedLogDir:
         return PlannedLogDir(self.path, row["cluster_id"], row["node_id"], row["directory_id"], self.staging)
 
 
-@dataclass(frozen=True, slots=True)
-class StagingFacts:
-    """Facts about staging that no row of a scan has.
-
-    Attributes:
-        staging: path of the log dir → path of its staging root; left out: the log dir itself.
-        recorded: log dir and name of strays that carry a record.
-    """
-
-    staging: Mapping[str, str] = field(default_factory=dict)
-    recorded: frozenset[tuple[str, str]] = frozenset()
-
-
 @dataclass(slots=True)
 class PlanView:
     """The log dirs of some brokers, and all their rows as the case table judges them; :meth:`of` makes one."""
@@ -102,8 +89,6 @@ class PlanView:
     """Desired states by cluster."""
     judged_of: dict[str, list[Judged]] = field(default_factory=dict)
     """By cluster, because a missing replica has no row that would name its cluster."""
-    recorded: frozenset[tuple[str, str]] = frozenset()
-    """Log dir and name of strays that were given a due time before."""
     live: Counter[BrokerKey] = field(default_factory=Counter)
     """Number of live replicas of each broker, on log dirs that can be trusted."""
     created: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -115,7 +100,7 @@ class PlanView:
     def of(
         cls,
         observations: Sequence[Observation],
-        staging: StagingFacts,
+        staging: Mapping[str, str],
         states: Sequence[DesiredState],
         now_ms: int,
         *,
@@ -125,7 +110,7 @@ class PlanView:
 
         Args:
             observations: all the log dirs of one broker or of several, each once, with sizes.
-            staging: where their replicas are staged, and which strays have a record.
+            staging: path of a log dir → path of its staging root; left out: the log dir itself.
             states: the desired states of the metadata sources.
             now_ms: in ms since 1970.
             any_cluster: treat metadata of another cluster as metadata of the one cluster whose log dirs were given.
@@ -133,13 +118,13 @@ class PlanView:
         Raises:
             RefusedError: metadata and log dirs do not belong together.
         """
-        view = cls(recorded=staging.recorded)
+        view = cls()
         rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for seen in observations:
             own = [row | {"log_dir": seen.log_dir} for row in json_objects(seen.rows.select(_PLAN_COLUMNS))]
             path = seen.log_dir
             newest_ms = max((row["modified_ms"] for row in own if row["modified_ms"] is not None), default=None)
-            found = ScannedLogDir(path, own[0], _scheme_of(seen), staging.staging.get(path, path), newest_ms)
+            found = ScannedLogDir(path, own[0], _scheme_of(seen), staging.get(path, path), newest_ms)
             view.log_dirs[path] = found
             # The contents of a log dir that cannot be trusted are unknown, so only its own row is judged.
             rows[found.broker.cluster] += own if found.can_be_trusted else own[:1]

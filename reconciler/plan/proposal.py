@@ -273,8 +273,6 @@ class PlanDraft:
     def _stray(self, judged: Judged) -> None:
         row = judged.observed or {}
         certain = judged.row.judged and row["topic_id"] and (judged.row.complete or judged.row.id_topic)
-        if (row["log_dir"], row["name"]) in self.view.recorded:
-            return
         if not self.choice.strays:
             self._leave(judged, f"{judged.evidence}; --strays gives it a due time", together=True)
         elif not certain and not (self.choice.strays_without_id and self._twin(row)):

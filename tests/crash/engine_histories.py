@@ -28,7 +28,8 @@ from layout.topic import TopicPartition
 from logstore import DELETE_DELAY, STALE_DELAY, ChangeFailedError, LogStoreError, OfflineLogDirError, Settings
 from logstore.clock import ManualClock
 from logstore.fs import TEMPORARY, Disk
-from logstore.staging import FallbackRecords, StagingOutcome
+from logstore.log_dir import FallbackRecords
+from logstore.staging import StagingOutcome
 from logstore.store import LogStore, StoreOptions, recover_all
 from logstore.store.open import open_log_dirs
 from tests.crash.failing_disk import DiskAround

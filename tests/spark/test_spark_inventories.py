@@ -17,6 +17,7 @@ from reconciler.audit import embedded
 from reconciler.audit.spark import engine as spark_engine
 from reconciler.audit.spark.inventories import list_trees, write_inventories
 from reconciler.audit.spark.log_dirs import LogDirs
+from reconciler.audit.spark.output import AuditRequest
 from tests.fleets import NOW_MS, random_fleet
 from tests.spark.answers import assert_same, orders
 
@@ -74,7 +75,8 @@ def test_each_task_leaves_an_inventory_and_together_they_hold_every_replica(
 ) -> None:
     folder = tmp_path / "rows"
     folder.mkdir()
-    paths = list_trees(spark, [str(Path(two_disks[0]).parent), "/nowhere"], True, str(folder))
+    trees = [str(Path(two_disks[0]).parent), "/nowhere"]
+    paths = list_trees(spark, AuditRequest(trees, [], "", NOW_MS, sizes=True, all_rows=False), str(folder))
     for path in paths:
         inventory.check_inventory(path)
     rows = [row for path in paths for row in pq.read_table(path).to_pylist()]
@@ -90,7 +92,7 @@ def test_a_task_that_is_repeated_meets_nothing_of_its_first_attempt(tmp_path: Pa
     first, second = (
         path
         for _ in range(2)
-        for batch in write_inventories(groups, False, str(tmp_path), [numbers])
+        for batch in write_inventories(groups, str(tmp_path), False, None, [numbers])
         for path in batch.column("path").to_pylist()
     )
     assert first != second

@@ -130,7 +130,7 @@ def a_task(
         cluster: desired_tables_in_files(number, state, str(folder))
         for number, (cluster, state) in enumerate(by_id.items())
     }
-    return TreeAuditTask(groups, wanted, speaking(by_id, brokers), str(folder), NOW_MS, True, all_rows)
+    return TreeAuditTask(groups, wanted, speaking(by_id, brokers), str(folder), NOW_MS, True, all_rows, None)
 
 
 def rows_in(paths: list[str]) -> Counter[tuple[Any, ...]]:
@@ -164,7 +164,7 @@ def test_brokers_judged_one_by_one_give_the_findings_of_the_whole_fleet(
 
 def test_a_task_that_is_repeated_meets_nothing_of_its_first_attempt(tmp_path: Path, two_disks: list[str]) -> None:
     groups = [LogDirs((tuple(two_disks),)), LogDirs((("/nowhere",),))]
-    task = TreeAuditTask(groups, {}, [], str(tmp_path), NOW_MS, False, True)
+    task = TreeAuditTask(groups, {}, [], str(tmp_path), NOW_MS, False, True, None)
     (first,), (second,) = (list(audit_groups(task, [0])) for _ in range(2))
     assert not set(first) & set(second)
     assert rows_in([first.findings]) == rows_in([second.findings])
@@ -176,11 +176,13 @@ def test_many_rows_are_judged_in_batches_and_a_broker_is_never_cut(
     tmp_path: Path, two_disks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark_trees, "BATCH_ROWS", 1)
-    task = TreeAuditTask([LogDirs((tuple(two_disks), ("/nowhere",)))], {}, [], str(tmp_path), NOW_MS, False, False)
+    task = TreeAuditTask(
+        [LogDirs((tuple(two_disks), ("/nowhere",)))], {}, [], str(tmp_path), NOW_MS, False, False, None
+    )
     batches = [pq.read_table(left.log_dirs).column("log_dir").to_pylist() for left in audit_groups(task, [0])]
     assert batches == [two_disks, ["/nowhere"]]
 
 
 def test_a_group_without_log_dirs_leaves_files_without_rows(tmp_path: Path) -> None:
-    (left,) = audit_groups(TreeAuditTask([LogDirs(())], {}, [], str(tmp_path), NOW_MS, False, False), [0])
+    (left,) = audit_groups(TreeAuditTask([LogDirs(())], {}, [], str(tmp_path), NOW_MS, False, False, None), [0])
     assert [pq.read_table(path).num_rows for path in left] == [0, 0, 0, 0]

@@ -21,6 +21,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from logstore.log_dir import FallbackRecords
 from reconciler.audit.arguments import check_audit
 from reconciler.audit.dimension_tables import parquet_files, rows_of
 from reconciler.audit.fleet import INVENTORY_GAP_MS
@@ -43,6 +44,7 @@ def audit(
     all_rows: bool = False,
     previous: str | None = None,
     gap_ms: int = INVENTORY_GAP_MS,
+    fallback: FallbackRecords | None = None,
 ) -> AuditResult:
     """Compare rows with the desired state and write the findings to a folder.
 
@@ -57,6 +59,7 @@ def audit(
         all_rows: whether to list the OK rows as well.
         previous: ``topics.parquet`` of an earlier audit, to find topics whose ID changed.
         gap_ms: the greatest span between an inventory and the metadata that is no finding.
+        fallback: the fallback records, in a folder that the driver and all executors see; None: there are none.
 
     Raises:
         RefusedError: the metadata does not fit the log dirs (:func:`reconciler.desired.by_cluster`), or Spark
@@ -65,7 +68,7 @@ def audit(
     """
     numbers = {"now_ms": (now_ms, 0), "gap_ms": (gap_ms, 0)}
     check_audit({"trees": trees, "inventories": inventories}, states, folder, numbers, previous)
-    ask = AuditRequest(trees, states, os.path.abspath(folder), now_ms, sizes, all_rows)
+    ask = AuditRequest(trees, states, os.path.abspath(folder), now_ms, sizes, all_rows, fallback)
     try:
         with (
             tempfile.TemporaryDirectory(prefix="logstore-audit-", dir=ask.folder) as scratch,

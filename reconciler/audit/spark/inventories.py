@@ -42,6 +42,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
+from logstore.log_dir import FallbackRecords
 from logstore.rows import ROW_SCHEMA, InventoryForm, write_inventory
 from reconciler.audit.case_sql import case_number, doubt, evidence, is_listed, verdict
 from reconciler.audit.dimension_tables import keep_log_dirs, keep_metadata, parquet_files
@@ -170,7 +171,7 @@ def judge_inventories(
     """
     for name, value in _SETTINGS.items():
         own.conf.set(name, value)
-    paths = [*inventories, *(list_trees(own, ask.trees, ask.sizes, scratch) if ask.trees else [])]
+    paths = [*inventories, *(list_trees(own, ask, scratch) if ask.trees else [])]
     _register_rows(own, small, paths, ask.now_ms)
     by_id = _register_small(own, small, ask.states)
     write_topics(small, by_id, ask.topics)
@@ -244,25 +245,28 @@ def _judge(own: SparkSession, path: str, all_rows: bool) -> None:
     own.sql(FINDINGS).write.mode("overwrite").parquet(path)
 
 
-def list_trees(spark: SparkSession, trees: Sequence[str], sizes: bool, folder: str) -> list[str]:
+def list_trees(spark: SparkSession, ask: AuditRequest, folder: str) -> list[str]:
     """List trees once, immediately, and return the paths of the inventories that the tasks wrote.
 
     Args:
         spark: a running session.
-        trees: log dirs, or folders of them, that the driver and all executors see.
-        sizes: whether to add up the files.
+        ask: names the trees, and says whether to add up the files.
         folder: the folder for the inventories, which the driver and all executors see.
     """
     groups = group_brokers(
-        by_broker(log_dirs_in(trees)).values(), spark.sparkContext.defaultParallelism * GROUPS_PER_CORE
+        by_broker(log_dirs_in(ask.trees)).values(), spark.sparkContext.defaultParallelism * GROUPS_PER_CORE
     )
-    task = partial(write_inventories, groups, sizes, folder)
+    task = partial(write_inventories, groups, folder, ask.sizes, ask.fallback)
     numbers = spark.range(0, len(groups), 1, len(groups))
     return [row[_PATH_COLUMN] for row in numbers.mapInArrow(task, f"{_PATH_COLUMN} string").collect()]
 
 
 def write_inventories(
-    groups: Sequence[LogDirs], sizes: bool, folder: str, batches: Iterable[pa.RecordBatch]
+    groups: Sequence[LogDirs],
+    folder: str,
+    sizes: bool,
+    fallback: FallbackRecords | None,
+    batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """List the groups whose numbers are in the batches, each into a file of its own."""
     freeze_imports()
@@ -271,7 +275,7 @@ def write_inventories(
         for number in batch.column(_GROUP_COLUMN).to_pylist():
             # A task that Spark repeats must not meet the files of its first attempt.
             paths.append(os.path.join(folder, f"{number}-{uuid.uuid4().hex}.parquet"))
-            tables = (table for broker in groups[number].brokers for table in scan_broker(broker, sizes))
+            tables = (table for broker in groups[number].brokers for table in scan_broker(broker, sizes, fallback))
             with open(paths[-1], "wb") as out:
                 write_inventory(tables, out, InventoryForm.PARQUET)
         yield pa.RecordBatch.from_pydict({_PATH_COLUMN: pa.array(paths, pa.string())})

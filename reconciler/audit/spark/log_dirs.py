@@ -29,7 +29,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from layout.errors import LayoutError
 from logstore import LogStoreError
-from logstore.log_dir import discover, read_identity
+from logstore.log_dir import FallbackRecords, discover, read_identity
 from logstore.rows import ROW_SCHEMA, Kind, LogDirFacts, MetadataState, plain_row, to_batch, to_table
 from logstore.scan import scan, scan_all
 from reconciler.desired import BrokerKey
@@ -136,18 +136,18 @@ def group_brokers(brokers: Collection[tuple[str, ...]], groups: int) -> list[Log
     return [LogDirs(tuple(group)) for group in chosen]
 
 
-def scan_broker(broker: Sequence[str], sizes: bool) -> Iterator[pa.Table]:
+def scan_broker(broker: Sequence[str], sizes: bool, fallback: FallbackRecords | None = None) -> Iterator[pa.Table]:
     """Yield the rows of one broker's log dirs; when the scan of all fails, each is scanned alone."""
     try:
-        tables = [observation.rows for observation in scan_all(broker, sizes=sizes, jobs=0)]
+        tables = [observation.rows for observation in scan_all(broker, sizes=sizes, jobs=0, fallback=fallback)]
     except _FAILURES:
-        tables = [_scan_alone(log_dir, sizes) for log_dir in broker]
+        tables = [_scan_alone(log_dir, sizes, fallback) for log_dir in broker]
     yield from tables
 
 
-def _scan_alone(log_dir: str, sizes: bool) -> pa.Table:
+def _scan_alone(log_dir: str, sizes: bool, fallback: FallbackRecords | None) -> pa.Table:
     try:
-        return scan(log_dir, sizes=sizes).rows
+        return scan(log_dir, sizes=sizes, fallback=fallback).rows
     except _FAILURES as error:
         return absent_row(log_dir, f"the scan of this log dir failed: {type(error).__name__}: {error}")
 

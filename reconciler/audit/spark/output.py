@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from logstore.log_dir import FallbackRecords
 from reconciler.audit.dimension_tables import parquet_files, parquet_folder
 from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS_FILE, TOPICS_FILE
 from reconciler.audit.result import RunQuery
@@ -54,6 +55,8 @@ class AuditRequest:
     """Whether to add up the files in trees."""
     all_rows: bool
     """Whether to list the OK rows as well."""
+    fallback: FallbackRecords | None = None
+    """The fallback records of what is staged in the trees."""
 
     @property
     def findings(self) -> str:

@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
+from logstore.log_dir import FallbackRecords
 from logstore.rows import utf8
 from reconciler.audit.dimension_tables import brokers_in, keep_metadata, parquet_files, quoted, rows_of
 from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed
@@ -85,7 +86,8 @@ def judge_trees(
         cluster: desired_tables_in_files(number, state, scratch)
         for number, (cluster, state) in enumerate(by_id.items())
     }
-    task = TreeAuditTask(groups, wanted, speaking(by_id, known), scratch, ask.now_ms, ask.sizes, ask.all_rows)
+    how = (ask.now_ms, ask.sizes, ask.all_rows, ask.fallback)
+    task = TreeAuditTask(groups, wanted, speaking(by_id, known), scratch, *how)
     left = (
         own.sparkContext.parallelize(range(len(groups)), len(groups))
         .mapPartitions(partial(audit_groups, task))
@@ -184,13 +186,14 @@ class TreeAuditTask:
     now_ms: int
     sizes: bool
     all_rows: bool
+    fallback: FallbackRecords | None
 
 
 def audit_groups(task: TreeAuditTask, numbers: Iterable[int]) -> Iterator[BatchFiles]:
     """List and judge the numbered groups; yield the files of each batch, at least one batch for each group."""
     freeze_imports()
     for number in numbers:
-        for tables in _row_batches(task.groups[number], task.sizes):
+        for tables in _row_batches(task, task.groups[number]):
             # A task that Spark repeats must not meet the files of its first attempt.
             stem = os.path.join(task.folder, f"{number}-{uuid.uuid4().hex}")
             left = BatchFiles(*(f"{stem}-{name}.parquet" for name in BatchFiles._fields))
@@ -198,11 +201,11 @@ def audit_groups(task: TreeAuditTask, numbers: Iterable[int]) -> Iterator[BatchF
             yield left
 
 
-def _row_batches(group: LogDirs, sizes: bool) -> Iterator[list[pa.Table]]:
+def _row_batches(task: TreeAuditTask, group: LogDirs) -> Iterator[list[pa.Table]]:
     """Yield the rows of a group's brokers in batches; all rows of a broker are in one batch."""
     held: list[pa.Table] = []
     for position, broker in enumerate(group.brokers, 1):
-        held.extend(scan_broker(broker, sizes))
+        held.extend(scan_broker(broker, task.sizes, task.fallback))
         if sum(table.num_rows for table in held) >= BATCH_ROWS and position < len(group.brokers):
             yield held
             held = []

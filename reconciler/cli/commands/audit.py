@@ -37,6 +37,7 @@ from reconciler.cli.frame import (
     check_output,
     choose_metadata,
     destination,
+    fallback_records,
     fit_address_space,
     open_page,
     parse_duration_option,
@@ -88,8 +89,9 @@ def run(
     now_ms = time.time_ns() // 1_000_000
     states = choose_metadata(specs, inputs, now_ms)
     call = Call((), () if NO_METADATA in specs else specs, fallback_folder, **broker)
+    fallback = fallback_records(fallback_folder)
     with _folder(report, inputs) as folder:
-        job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics, gap_ms)
+        job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics, gap_ms, fallback)
         result = run_spark(job, master=master) if spark else run_embedded(job, jobs=jobs, memory_limit=memory)
         result = replace(result, accepted=tuple(map(Accepted, dict.fromkeys(accepted))))
         if not sizes and not inputs.inventories:

@@ -12,6 +12,7 @@ from reconciler.cli.frame import (
     Exit,
     Format,
     choose_metadata,
+    fallback_records,
     is_forbidden,
     log_dir_of_path,
     log_dirs_in,
@@ -52,10 +53,10 @@ def _explain(path: str, call: Call, now_ms: int) -> Explanation:
         os.lstat(path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
-    home = log_dir_of_path(path)
+    home, fallback = log_dir_of_path(path), fallback_records(call.fallback)
     if home is None and is_forbidden(path):
         raise UsageError(f"{path} cannot be read: {os.strerror(errno.EACCES)}; nothing is known of what lies there")
-    rows = [] if home is None else scan_rows(home.log_dir)
+    rows = [] if home is None else scan_rows(home.log_dir, fallback)
     row = next((each for each in rows if home is not None and each["name"] == home.name), None)
     given = tuple(dict.fromkeys(map(os.path.abspath, log_dirs_in(call.log_dirs) if call.log_dirs else ())))
     others = tuple(each for each in given if home and os.path.realpath(each) != os.path.realpath(home.log_dir))

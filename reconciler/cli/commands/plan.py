@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -40,10 +40,10 @@ from reconciler.text import count, listed, size
 from reconciler.verdicts import NOTHING_SHOWS, Verdict
 
 if TYPE_CHECKING:
-    from logstore.log_dir import LogDirView
-    from logstore.staging import FallbackRecords, Placement
+    from logstore.log_dir import FallbackRecords, LogDirView
+    from logstore.staging import Placement
     from reconciler.cli.frame import Inputs
-    from reconciler.plan import GatesShutError, Plan, PlanChoice, PlanView, StagingFacts
+    from reconciler.plan import GatesShutError, Plan, PlanChoice, PlanView
 
 _EPILOG = """\b
 Examples:
@@ -240,7 +240,7 @@ def _planned(
     from reconciler.plan import PlanOrigin, make_plan, read_history
 
     now_ms = time.time_ns() // 1_000_000
-    view = _view(inputs, specs, choice, now_ms, lambda log_dirs: _staging_facts(log_dirs, staging, fallback))
+    view = _view(inputs, specs, choice, now_ms, fallback=fallback, staging=staging)
     history = read_history(view.log_dirs)
     for sentence in history.unreadable:
         say(sentence)
@@ -252,7 +252,9 @@ def _view(
     specs: Sequence[str],
     choice: PlanChoice,
     now_ms: int,
-    staging_facts: Callable[[Sequence[str]], StagingFacts],
+    *,
+    fallback: FallbackRecords,
+    staging: str | None,
 ) -> PlanView:
     from logstore.scan import scan_all
     from reconciler.cli.frame import choose_metadata, say_problems, with_progress
@@ -260,37 +262,31 @@ def _view(
 
     states = choose_metadata(specs, inputs, now_ms)
     say_problems(states)
-    seen = list(with_progress(scan_all(inputs.log_dirs), len(inputs.log_dirs), "scanning log dirs"))
+    scanned = scan_all(inputs.log_dirs, fallback=fallback)
+    seen = list(with_progress(scanned, len(inputs.log_dirs), "scanning log dirs"))
     any_cluster = Gate.CLUSTER in choice.policy.allowed
-    facts = staging_facts([each.log_dir for each in seen])
-    return PlanView.of(seen, facts, states, now_ms, any_cluster=any_cluster)
+    roots = _staging_roots([each.log_dir for each in seen], staging)
+    return PlanView.of(seen, roots, states, now_ms, any_cluster=any_cluster)
 
 
-def _staging_facts(log_dirs: Sequence[str], asked: str | None, fallback: FallbackRecords) -> StagingFacts:
-    """Find where the replicas of the log dirs would be staged, and which strays have a record already.
+def _staging_roots(log_dirs: Sequence[str], asked: str | None) -> dict[str, str]:
+    """Find where the replicas of the log dirs would be staged.
 
     Raises:
         RefusedError: they cannot be staged in the requested place.
     """
     from logstore import LogStoreError
     from logstore.log_dir import ReadOnlyLogDir
-    from logstore.staging import Placement, find_staged, staging_path
-    from reconciler.plan import StagingFacts
+    from logstore.staging import staging_path
 
     staging: dict[str, str] = {}
-    recorded: set[tuple[str, str]] = set()
     for path in log_dirs:
         try:
             with ReadOnlyLogDir.open(path) as log_dir:
                 staging[path] = staging_path(log_dir, _placement(log_dir, asked))
-                recorded |= {
-                    (path, staged.name)
-                    for staged in find_staged(log_dir, fallback)
-                    if staged.placement is Placement.IN_PLACE and staged.record is not None
-                }
         except (LogStoreError, OSError):
             continue  # the scan has a row with the problem of this log dir
-    return StagingFacts(staging, frozenset(recorded))
+    return staging
 
 
 def _placement(log_dir: LogDirView, asked: str | None) -> Placement:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from layout.directory_name import DirectoryKind, parse
 from logstore import Clock, NotALogDirError, SystemClock
-from logstore.log_dir import LogDir, ReadOnlyLogDir, StagingBeside
+from logstore.log_dir import FallbackRecords, LogDir, ReadOnlyLogDir, StagingBeside
 from logstore.purge import DEFAULT_WORKERS, LogDirPurge, PurgeRules, Throttle, planned_purge, purge
-from logstore.staging import FallbackRecords, Placement, Staged
+from logstore.staging import Placement, Staged
 from reconciler.cli.frame import (
     Exit,
     OpenedLogDirs,

@@ -17,9 +17,8 @@ from layout.errors import LayoutError
 from layout.ids import TopicId
 from layout.topic import METADATA_DIR, TopicPartition, check_full_topic_name
 from logstore import LogStoreError, NotALogDirError
-from logstore.log_dir import LogDir, LogDirView, ReadOnlyLogDir, read_identity
+from logstore.log_dir import FallbackRecords, LogDir, LogDirView, ReadOnlyLogDir, read_identity
 from logstore.staging import (
-    FallbackRecords,
     Placement,
     Restored,
     Staged,

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from logstore.log_dir import FallbackRecords
 from logstore.rows import SCHEMA_VERSION, MetadataState
 from logstore.scan import scan_all
 from reconciler.cli.frame import (
@@ -20,6 +21,7 @@ from reconciler.cli.frame import (
     Page,
     check_output,
     destination,
+    fallback_records,
     open_page,
     say,
     sort_inputs,
@@ -35,13 +37,20 @@ SHOWN_ON_TERMINAL = 50
 
 
 def run(
-    *, paths: tuple[str, ...], form: str, output: str | None, jobs: int | None, sizes: bool, limit: int | None
+    *,
+    paths: tuple[str, ...],
+    form: str,
+    output: str | None,
+    jobs: int | None,
+    sizes: bool,
+    limit: int | None,
+    fallback_folder: str | None,
 ) -> Exit:
     """Tell what lies in log dirs: replicas with their topic IDs, and everything else."""
     inputs = sort_inputs(paths)
     format_ = Format(form)
     check_output(format_, output, inputs.log_dirs, inputs.inventories)
-    scanned = _Scanned(inputs, sizes, jobs)
+    scanned = _Scanned(inputs, sizes, jobs, fallback_records(fallback_folder))
     if format_ is Format.TABLE:
         _show(scanned, output, limit)
     else:
@@ -54,16 +63,16 @@ def run(
 class _Scanned:
     """Yields tables of rows, one log dir after the other, and collects further facts about each log dir."""
 
-    def __init__(self, inputs: Inputs, sizes: bool, jobs: int | None) -> None:
+    def __init__(self, inputs: Inputs, sizes: bool, jobs: int | None, fallback: FallbackRecords) -> None:
         self._inputs = inputs
-        self._sizes, self._jobs = sizes, jobs
+        self._sizes, self._jobs, self._fallback = sizes, jobs, fallback
         self.log_dirs: list[dict[str, Any]] = []
         self.unreadable: list[str] = []
 
     def __iter__(self) -> Iterator[pa.Table]:
         failed = (MetadataState.ABSENT, MetadataState.UNREADABLE)
         log_dirs = self._inputs.log_dirs
-        observations = scan_all(log_dirs, sizes=self._sizes, jobs=self._jobs)
+        observations = scan_all(log_dirs, sizes=self._sizes, jobs=self._jobs, fallback=self._fallback)
         for seen in with_progress(observations, len(log_dirs), "scanning log dirs"):
             if seen.state in failed:
                 self.unreadable.append(f"{seen.log_dir}: {seen.problem}")

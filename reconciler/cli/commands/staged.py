@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 
 from logstore import LogStoreError
-from logstore.log_dir import LogDirView, ReadOnlyLogDir
+from logstore.log_dir import FallbackRecords, LogDirView, ReadOnlyLogDir
 from logstore.purge import measure_removal
 from logstore.staging import (
     BROKERS_STRAY,
-    FallbackRecords,
     Staged,
     damaged_lines,
     find_staged,

@@ -16,9 +16,9 @@ from typing import Any
 from layout.errors import InvalidNameError
 from layout.scheme import INTENT_FILE, STAGING_DIR, UNCLEAN_FILE
 from logstore import ChangeRefusedError, LogDirInUseError, LogStoreError, NotALogDirError, UnknownReplicaError
-from logstore.log_dir import LogDir, StagingBeside, find_lock_holder
+from logstore.log_dir import FallbackRecords, LogDir, StagingBeside, find_lock_holder
 from logstore.namespaces import PlannedChange, carry_out
-from logstore.staging import FallbackRecords, Staged
+from logstore.staging import Staged
 from logstore.store import LogStore, StoreOptions, recover_all
 from reconciler.cli.frame.inputs import log_dirs_in
 from reconciler.cli.frame.lifecycle import Exit, say

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from logstore.log_dir import FallbackRecords
 from logstore.rows import InventoryForm, inventory_form, read_inventory
 from reconciler.audit import AuditResult
 from reconciler.cli.frame.inputs import Inputs
@@ -38,6 +39,8 @@ class AuditJob:
     """``topics.parquet`` of an earlier audit."""
     gap_ms: int
     """The greatest span between an inventory and the metadata that is no finding."""
+    fallback: FallbackRecords
+    """What is staged in the trees, and has its record on another disk."""
 
 
 _INTERRUPTED = "Query interrupted"
@@ -57,7 +60,7 @@ def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -
     from reconciler.audit import audit
 
     log_dirs = job.inputs.log_dirs
-    observations = scan_all(log_dirs, sizes=job.sizes, jobs=jobs)
+    observations = scan_all(log_dirs, sizes=job.sizes, jobs=jobs, fallback=job.fallback)
     tables = [seen.rows for seen in with_progress(observations, len(log_dirs), "scanning log dirs")]
     parquet, arrow = _by_form(job.inputs.inventories)
     tables += [read_inventory(path) for path in arrow]
@@ -113,6 +116,7 @@ def run_spark(job: AuditJob, *, master: str | None) -> AuditResult:
                 all_rows=job.all_rows,
                 previous=job.previous,
                 gap_ms=job.gap_ms,
+                fallback=job.fallback,
             )
     finally:
         spark.stop()

@@ -16,9 +16,9 @@ from typing import Any
 
 from layout.directory_name import MAX_DIRECTORY_NAME
 from logstore import LogStoreError
-from logstore.log_dir import LOCK_FILE, ReadOnlyLogDir
+from logstore.log_dir import LOCK_FILE, FallbackRecords, ReadOnlyLogDir
 from logstore.scan import Observation, scan_all
-from logstore.staging import FallbackRecords, Placement, Staged, find_staged, stages_in_place
+from logstore.staging import Placement, Staged, find_staged, stages_in_place
 from reconciler.audit import AuditResult, audit
 from reconciler.cli.frame.changes import why_in_use
 from reconciler.cli.frame.inputs import Inputs, is_forbidden, is_full, takes_no_file, worth_having
@@ -89,7 +89,8 @@ def examine(
         RefusedError: the metadata does not fit the log dirs.
         UsageError: a release does not have the mode that was named.
     """
-    seen = list(with_progress(scan_all(inputs.log_dirs), len(inputs.log_dirs), "scanning log dirs"))
+    scanned = scan_all(inputs.log_dirs, fallback=fallback)
+    seen = list(with_progress(scanned, len(inputs.log_dirs), "scanning log dirs"))
     clusters = {each.identity.cluster_id for each in seen if each.identity is not None and each.identity.cluster_id}
     of_cluster = by_cluster(states, clusters)
     with show_busy("comparing"):
@@ -97,11 +98,8 @@ def examine(
     given = dict(zip(map(os.path.abspath, inputs.log_dirs), inputs.log_dirs, strict=True))
     examined = []
     for broker, several in _by_broker(seen).items():
-        kept = {(each.log_dir, staged.name): staged for each in several for staged in _recorded(each.log_dir, fallback)}
-        scanned = [row for each in several for row in each.rows.to_pylist()]
-        rows = [_with_record(row, kept) for row in scanned]
-        elsewhere = {row["name"] for row, before in zip(rows, scanned, strict=True) if row is not before}
-        judged = list(compare(of_cluster, rows, now_ms))
+        elsewhere = {name for each in several for name in _with_record_elsewhere(each, fallback)}
+        judged = list(compare(of_cluster, [row for each in several for row in each.rows.to_pylist()], now_ms))
         own = replace(call, log_dirs=tuple(given.get(each.log_dir, each.log_dir) for each in several))
         evidence = _Evidence(of_cluster, result, fallback, now_ms, several, elsewhere)
         examined.append(_examined(broker, own, judged, evidence))
@@ -393,12 +391,14 @@ def _recorded(log_dir: str, fallback: FallbackRecords) -> list[Staged]:
         return []  # the scan has a row with the problem of this log dir
 
 
-def _with_record(row: dict[str, Any], kept: Mapping[tuple[str, str], Staged]) -> dict[str, Any]:
-    """Return the row of a staged replica for a stray whose record found no room in it."""
-    staged = kept.get((row["log_dir"], row["name"]))
-    if staged is None or row["kind"] != "stray":
-        return row
-    return row | {"kind": "staged", "due_ms": staged.due_ms}
+def _with_record_elsewhere(seen: Observation, fallback: FallbackRecords) -> set[str]:
+    """Find the names of what is staged in a log dir itself, and has its record on another disk."""
+    try:
+        found = fallback.read(seen.log_dir)
+    except LogStoreError:
+        found = None
+    entries = {} if found is None else found.entries
+    return {row["name"] for row in seen.rows.to_pylist() if row["kind"] == "staged" and row["name"] in entries}
 
 
 def _staged(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tuple[int, int, int | None, int]:

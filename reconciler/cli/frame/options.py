@@ -23,7 +23,7 @@ from reconciler.errors import UsageError
 from reconciler.next_steps import FALLBACK_FOLDER
 
 if TYPE_CHECKING:
-    from logstore.staging import FallbackRecords
+    from logstore.log_dir import FallbackRecords
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -189,7 +189,7 @@ def fallback_records(folder: str | None) -> FallbackRecords:
     Raises:
         UsageError: the named folder is not there.
     """
-    from logstore.staging import FallbackRecords  # which takes longer to load than click
+    from logstore.log_dir import FallbackRecords  # which takes longer to load than click
 
     if not folder:
         return FallbackRecords(FALLBACK_FOLDER if os.path.isdir(FALLBACK_FOLDER) else None)

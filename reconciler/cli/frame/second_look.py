@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass, field, replace
 
 from logstore import ChangeRefusedError, LogStoreError
-from logstore.log_dir import ReadOnlyLogDir
+from logstore.log_dir import FallbackRecords, ReadOnlyLogDir
 from logstore.scan import Observation, scan_all
-from logstore.staging import FallbackRecords, Staged, find_staged, planned_restore
+from logstore.staging import Staged, find_staged, planned_restore
 from reconciler.cli.frame.inputs import sort_inputs
 from reconciler.cli.frame.metadata import choose_metadata
 from reconciler.desired import DesiredState, by_cluster
@@ -49,7 +49,7 @@ def ask_again(call: Call, fallback: FallbackRecords) -> SecondLook:
     """
     inputs = sort_inputs(call.log_dirs)
     given = choose_metadata(call.metadata, inputs, _now_ms())
-    seen = list(scan_all(inputs.log_dirs, sizes=False))
+    seen = list(scan_all(inputs.log_dirs, sizes=False, fallback=fallback))
     rows = [row | {"log_dir": each.log_dir} for each in seen for row in json_objects(each.rows)]
     of_log_dir = {row["log_dir"]: broker_of(row) for row in rows if row["kind"] == "log_dir" and _is_known(row)}
     states = by_cluster(given, {broker.cluster for broker in of_log_dir.values()})

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from logstore.log_dir import FallbackRecords
 from logstore.rows import VARYING
 from logstore.scan import Folder, ScanOptions, scan, scan_directories
 from reconciler.cli.frame import PathInLogDir
@@ -58,9 +59,9 @@ class Explanation:
     verdicts: tuple[ExplainedVerdict, ...] = ()
 
 
-def scan_rows(log_dir: str) -> list[dict[str, Any]]:
+def scan_rows(log_dir: str, fallback: FallbackRecords | None = None) -> list[dict[str, Any]]:
     """Scan a log dir, without sizes and times."""
-    rows: list[dict[str, Any]] = scan(log_dir, sizes=False).rows.to_pylist()
+    rows: list[dict[str, Any]] = scan(log_dir, sizes=False, fallback=fallback).rows.to_pylist()
     return rows
 
 

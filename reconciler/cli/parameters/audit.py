@@ -11,9 +11,9 @@ from reconciler.cli.frame import (
     Exit,
     Format,
     carry_out,
+    fallback_records_option,
     metadata_option,
     output_options,
-    passed_on_fallback_option,
     passed_on_options,
     scan_options,
 )
@@ -61,7 +61,7 @@ ACCEPTED = ("own-metadata", "inventory-age", "doubt")
 @click.option("--memory", metavar="SIZE", help="What the join may use, for example 4GB; more goes to disk.")
 @click.option("--spark", is_flag=True, help="Join with Spark instead of on this machine alone.")
 @click.option("--master", metavar="URL", help="With --spark: the cluster to run on. [default: this machine]")
-@passed_on_fallback_option
+@fallback_records_option
 @passed_on_options
 def command(**given: Any) -> Exit:
     """Compare log dirs with the cluster's metadata, and give each replica a verdict.

@@ -10,9 +10,9 @@ from reconciler.cli.frame import (
     Exit,
     Format,
     carry_out,
+    fallback_records_option,
     metadata_option,
     output_options,
-    passed_on_fallback_option,
     passed_on_options,
 )
 
@@ -34,7 +34,7 @@ Examples:
 )  # fmt: skip
 @metadata_option
 @output_options(Format.TABLE, Format.JSON)
-@passed_on_fallback_option
+@fallback_records_option
 @passed_on_options
 def command(**given: Any) -> Exit:
     """Explain one path: a partition dir of any kind, any other directory or file in a log dir, or a log dir.

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from reconciler.cli.frame import Exit, Format, carry_out, output_options, scan_options
+from reconciler.cli.frame import Exit, Format, carry_out, fallback_records_option, output_options, scan_options
 
 _EPILOG = """\b
 Examples:
@@ -20,6 +20,7 @@ Examples:
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @output_options(*Format)
 @scan_options
+@fallback_records_option
 @click.option("--limit", type=click.IntRange(0), metavar="N", help="Rows shown of each log dir in a table.")
 def command(**given: Any) -> Exit:
     """Tell what lies in log dirs: replicas with their topic IDs, and everything else.

@@ -16,9 +16,8 @@ from layout.scheme import INTENT_FILE
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
 from logstore.journal import check_nothing_pending, finish_intents, journal, log_dir_key
-from logstore.log_dir import LogDir
+from logstore.log_dir import FallbackRecords, LogDir
 from logstore.namespaces import carry_out, create_namespace, move_topic, plan_rename
-from logstore.staging import FallbackRecords
 from tests.logstore.changes import (
     DyingDisk,
     PowerCutError,

@@ -15,8 +15,7 @@ from layout.ours import IntentStep, MakeDirectory, RemoveDirectory, Rename, Rena
 from layout.scheme import Scheme
 from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
 from logstore.journal.steps import do_steps
-from logstore.log_dir import LogDir
-from logstore.staging import FallbackRecords
+from logstore.log_dir import FallbackRecords, LogDir
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS_ID,

@@ -11,11 +11,11 @@ import pytest
 
 from layout.ours import LedgerEvent
 from layout.scheme import LEDGER_FILE
-from logstore.log_dir import FileHolder
+from logstore.log_dir import FallbackRecords, FileHolder
 from logstore.purge import PurgeRules, eligibility
 from logstore.purge.eligibility import DueDirectory
 from logstore.purge.report import KeepReason, KeptDirectory
-from logstore.staging import FallbackRecords, note_event
+from logstore.staging import note_event
 from tests.logstore.engine import NOW_MS, ledger_entries, write_ledger
 from tests.logstore.purge.test_purge import damage_line_of
 from tests.logstore.purge.test_purge_removal import DUE_MS, NAME, Case, case, segment

@@ -19,12 +19,12 @@ from layout.topic import TopicPartition
 from logstore import ChangeRefusedError, OfflineLogDirError
 from logstore.clock import ManualClock
 from logstore.fs import Disk
-from logstore.log_dir import Ledgers, LogDir, ReadOnlyLogDir
+from logstore.log_dir import FallbackRecords, Ledgers, LogDir, ReadOnlyLogDir
 from logstore.purge import DEFAULT_WORKERS, LogDirPurge, PurgeRules, Throttle, planned_purge, purge, purge_steps
 from logstore.purge import run as purge_module
 from logstore.purge import workers as purge_workers
 from logstore.purge.report import KeepReason
-from logstore.staging import FallbackRecords, Placement, Staged, list_staged, planned_restore, restore, stage
+from logstore.staging import Placement, Staged, list_staged, planned_restore, restore, stage
 from tests.logstore.engine import (
     NOW_MS,
     DiskThat,
@@ -165,7 +165,7 @@ def test_a_record_outside_the_full_disk_counts_until_its_directory_is_gone(tmp_p
         assert [kept.why for kept in only(log_dir, PurgeRules(LATER_MS)).kept] == [KeepReason.NO_RECORD]
         report = only(log_dir, PurgeRules(LATER_MS), fallback=fallback)
         assert [purged.location for purged in report.purged] == [found.location]
-        assert fallback.read(log_dir) is None
+        assert fallback.read(log_dir.path) is None
 
 
 class RootSyncFails(Disk):

@@ -16,12 +16,13 @@ from layout.ours import LedgerEvent
 from layout.scheme import LEDGER_FILE
 from logstore.clock import ManualClock
 from logstore.fs import Disk
+from logstore.log_dir import FallbackRecords
 from logstore.parallel import threads
 from logstore.purge import PurgeRules, Throttle
 from logstore.purge import workers as purge_workers
 from logstore.purge.eligibility import DueDirectory, StagingRoot
 from logstore.purge.workers import PurgeWorkers
-from logstore.staging import FallbackRecords, RootLedger, staged_names, staging_roots
+from logstore.staging import RootLedger, staged_names, staging_roots
 from tests.logstore.engine import NOW_MS, DiskThat, ledger_events
 from tests.logstore.purge.test_purge import LATER_MS, only, staged
 from tests.patience import PATIENCE_S

@@ -15,10 +15,10 @@ from layout.scheme import LEDGER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore import ChangeRefusedError, OfflineLogDirError
 from logstore.fs import TEMPORARY, Directory, Disk
-from logstore.log_dir import LogDir, ReadOnlyLogDir, StagingBeside
+from logstore.log_dir import FallbackRecords, LogDir, ReadOnlyLogDir, StagingBeside
 from logstore.log_dir.lock import Lock
 from logstore.purge import LogDirPurge, PurgeRules, planned_purge, purge
-from logstore.staging import FallbackRecords, Placement, find_staged, planned_restore, restore, stage
+from logstore.staging import Placement, find_staged, planned_restore, restore, stage
 from logstore.store import recover_all
 from tests.logstore.engine import NOW_MS, DiskThat, candidate, fill, formatted, identity, ledger_events, picture
 

@@ -17,12 +17,12 @@ import pytest
 from layout.directory_name import parse_staged
 from logstore import UnsafePathError
 from logstore.fs import Disk
-from logstore.log_dir import FileHolder, LogDir
+from logstore.log_dir import FallbackRecords, FileHolder, LogDir
 from logstore.purge import PurgeRules, measure_removal
 from logstore.purge.eligibility import DueDirectory, StagingRoot
 from logstore.purge.remove import Removal
 from logstore.purge.report import KeptDirectory
-from logstore.staging import FallbackRecords, Placement, RootLedger, open_staging_root, stage
+from logstore.staging import Placement, RootLedger, open_staging_root, stage
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS_ID,

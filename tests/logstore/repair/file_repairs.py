@@ -13,7 +13,7 @@ from layout.ours import MISSING, sum_of
 from layout.topic import TopicPartition
 from logstore import LogStoreError
 from logstore.fs import Disk, read_small_file
-from logstore.log_dir import LogDir
+from logstore.log_dir import FallbackRecords, LogDir
 from logstore.repair import (
     CheckedRepair,
     CheckpointWithout,
@@ -24,7 +24,6 @@ from logstore.repair import (
     repair_files,
     replicas_with_directory,
 )
-from logstore.staging import FallbackRecords
 from logstore.store import recover_all
 
 METADATA = partition_metadata.FILE_NAME

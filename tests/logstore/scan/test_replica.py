@@ -16,6 +16,7 @@ from layout.directory_name import (
 from layout.ids import TopicId
 from layout.ours import LedgerEvent, StagedRecord, encode_event, encode_header, encode_staged
 from layout.scheme import LEDGER_FILE
+from logstore.log_dir import FallbackRecords
 from logstore.rows import VARYING
 from logstore.scan import (
     Folder,
@@ -23,6 +24,7 @@ from logstore.scan import (
     ScanOptions,
     replica,
     replica_created_ms,
+    scan,
     scan_directories,
 )
 from logstore.scan.fast_path import fast_path_columns, scan_fast
@@ -284,6 +286,32 @@ def test_a_stray_that_was_staged_in_place_is_staged(log_dir: Any, topic: str) ->
     (path / "partition.metadata").unlink()
     (row,) = _look(log_dir, name)
     assert (row["topic_id"], row["metadata_state"]) == (log_dir.topic_id, "missing")
+
+
+def test_what_found_no_room_in_a_log_dir_is_staged_for_whoever_looks_into_the_other_folder(
+    log_dir: Any, tmp_path: Path
+) -> None:
+    stray = log_dir.replica(stray_name("orders", 3, UNIQUE)).name
+    beside = f"../{log_dir.path.name}.deleting/{log_dir.topic_id}_4"
+    log_dir.replica(beside)
+    fallback = FallbackRecords(str(tmp_path))
+    elsewhere = Path(fallback.path_of(str(log_dir.path)))
+    elsewhere.mkdir()
+    said = {stray: _record(log_dir.topic_id), f"{log_dir.topic_id}_4": _record(log_dir.topic_id, 4)}
+    write_ledger(elsewhere, said)
+
+    def seen(fallback: FallbackRecords | None) -> dict[str, tuple[str, int | None, str | None]]:
+        rows = scan(str(log_dir.path), fallback=fallback).rows.to_pylist()
+        named = {row["name"]: (row["kind"], row["due_ms"], row["problem"]) for row in rows}
+        return {name: named[name] for name in (stray, beside)}
+
+    assert seen(fallback) == dict.fromkeys((stray, beside), ("staged", 5000, None))
+    assert seen(None)[stray] == seen(FallbackRecords(None))[stray] == ("stray", None, None)
+    (elsewhere / LEDGER_FILE).write_bytes(b"%08x %b\n" % (crc32(LATER), LATER))
+    assert seen(fallback)[stray] == ("stray", None, None)
+    kind, due_ms, problem = seen(fallback)[beside]
+    assert (kind, due_ms) == ("staged", None)
+    assert problem is not None and problem.startswith(f"{elsewhere}/{LEDGER_FILE} is of another release")
 
 
 @pytest.mark.parametrize("partition", [3, 4])

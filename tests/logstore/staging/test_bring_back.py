@@ -23,10 +23,9 @@ from logstore import (
     OfflineLogDirError,
 )
 from logstore.fs import Disk
-from logstore.log_dir import LogDir
+from logstore.log_dir import FallbackRecords, LogDir
 from logstore.staging import (
     BROKERS_STRAY,
-    FallbackRecords,
     Placement,
     Restored,
     list_staged,
@@ -355,7 +354,7 @@ def test_a_replica_whose_record_found_no_room_comes_back_and_the_record_is_forgo
         stage(log_dir, [candidate()], NOW_MS, fallback=fallback)
         (staged,) = list_staged(log_dir, fallback)
         restore(log_dir, staged, fallback=fallback)
-        assert fallback.read(log_dir) is None
+        assert fallback.read(log_dir.path) is None
     assert list((tmp_path / "spare").rglob(LEDGER_FILE)) == []
     assert contents(our_log_dir / "orders-0") == before
 

@@ -18,10 +18,9 @@ from layout.topic import TopicPartition
 from logstore import DamagedRecordError, OfflineLogDirError
 from logstore.errors import FailedReadError
 from logstore.fs import Directory
-from logstore.log_dir import LogDir, ReadOnlyLogDir
+from logstore.log_dir import FallbackRecords, LogDir, ReadOnlyLogDir
 from logstore.log_dir import ledger as ledger_module
 from logstore.staging import (
-    FallbackRecords,
     Placement,
     RootLedger,
     damaged_lines,
@@ -439,7 +438,7 @@ def test_a_ledger_in_the_other_folder_is_read_too(our_log_dir: Path, tmp_path: P
     (tmp_path / "spare").mkdir()
     fallback = FallbackRecords(str(tmp_path / "spare"))
     with LogDir.open(str(our_log_dir)) as log_dir:
-        with fallback.ledger(log_dir, make=True) as other:
+        with fallback.ledger(log_dir.path, make=True) as other:
             assert other is not None
             other.stage({f"{NAME}.2": record()})
         assert [each.problem for each in list_staged(log_dir, fallback)] == [None, None]
@@ -459,7 +458,7 @@ def test_a_ledger_in_the_other_folder_that_cannot_be_read_costs_what_it_tells_al
     (tmp_path / "spare").mkdir()
     fallback = FallbackRecords(str(tmp_path / "spare"))
     with LogDir.open(str(our_log_dir)) as log_dir:
-        with fallback.ledger(log_dir, make=True) as other:
+        with fallback.ledger(log_dir.path, make=True) as other:
             assert other is not None
             other.stage({f"{NAME}.2": record()})
         (file,) = (tmp_path / "spare").rglob(LEDGER_FILE)

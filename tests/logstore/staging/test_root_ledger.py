@@ -17,8 +17,8 @@ from layout.ours import LedgerEvent, StagedRecord, encode_mark
 from layout.scheme import LEDGER_FILE
 from logstore import ChangeRefusedError, DamagedRecordError
 from logstore.fs import Directory
-from logstore.log_dir import Ledgers, LogDir, ReadOnlyLogDir
-from logstore.staging import FallbackRecords, Placement, RootLedger, find_staged, note_event, open_staging_root
+from logstore.log_dir import FallbackRecords, Ledgers, LogDir, ReadOnlyLogDir
+from logstore.staging import Placement, RootLedger, find_staged, note_event, open_staging_root
 from tests.logstore.engine import NOW_MS, ORDERS_ID, OTHER_ID, DiskThat, ledger_events, open_descriptors, write_ledger
 
 STAGED, RESTORED, PURGING, PURGED, KEPT = LedgerEvent
@@ -53,7 +53,7 @@ class Case:
 
     def elsewhere(self) -> Path:
         """The folder of this log dir in the folder on another disk."""
-        with self.fallback.ledger(self.log_dir, make=True) as made:
+        with self.fallback.ledger(self.log_dir.path, make=True) as made:
             assert made is not None
         (found,) = self.spare.iterdir()
         return found

@@ -20,10 +20,9 @@ from layout.scheme import LEDGER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError, UnsafePathError
 from logstore.fs import TEMPORARY, Disk
-from logstore.log_dir import LogDir
+from logstore.log_dir import FallbackRecords, LogDir
 from logstore.staging import (
     Candidate,
-    FallbackRecords,
     OnCommitted,
     Placement,
     Refused,
@@ -108,7 +107,7 @@ def test_a_name_of_which_the_fallback_folder_speaks_is_taken(our_log_dir: Path, 
     (tmp_path / "spare").mkdir()
     fallback, name = FallbackRecords(str(tmp_path / "spare")), f"{ORDERS_ID}_0"
     with LogDir.open(str(our_log_dir)) as log_dir:
-        with fallback.ledger(log_dir, make=True) as elsewhere:
+        with fallback.ledger(log_dir.path, make=True) as elsewhere:
             assert elsewhere is not None
             elsewhere.stage({name: StagedRecord("orders", 0, ORDERS_ID, "orders-0", "STALE_ID", "", NOW_MS, NOW_MS)})
         (staged,) = stage(log_dir, [candidate()], NOW_MS, fallback=fallback).staged

@@ -16,8 +16,8 @@ from layout.scheme import LEDGER_FILE, MARKER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore import OfflineLogDirError
 from logstore.fs import TEMPORARY, Disk
-from logstore.log_dir import Ledgers, LogDir
-from logstore.staging import FallbackRecords, stage
+from logstore.log_dir import FallbackRecords, Ledgers, LogDir
+from logstore.staging import stage
 from logstore.store import recover
 from tests.logstore.engine import (
     NOW_MS,
@@ -107,7 +107,7 @@ def test_a_line_in_the_folder_for_spare_records_is_settled_too(path: Path, tmp_p
     (tmp_path / "spare").mkdir()
     fallback = FallbackRecords(str(tmp_path / "spare"))
     root_of(path)
-    with LogDir.open(str(path)) as log_dir, fallback.ledger(log_dir, make=True) as other:
+    with LogDir.open(str(path)) as log_dir, fallback.ledger(log_dir.path, make=True) as other:
         assert other is not None
         other.stage({NAME: record()})
     assert recovered(path, fallback) == ["orders-0 was about to be staged or restored, and is live"]

@@ -23,8 +23,7 @@ from logstore import (
     UnknownReplicaError,
 )
 from logstore.fs import Disk
-from logstore.log_dir import LogDir
-from logstore.staging import FallbackRecords
+from logstore.log_dir import FallbackRecords, LogDir
 from logstore.store import LogStore, OpenStore, recover_all
 from logstore.store.open import open_log_dirs
 from tests.logstore.engine import (

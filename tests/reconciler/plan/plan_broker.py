@@ -16,7 +16,7 @@ from layout.meta_properties import MetaProperties
 from logstore.clock import ManualClock
 from logstore.log_dir import LogDir, ReadOnlyLogDir
 from logstore.scan import scan_all
-from logstore.staging import Placement, choose_placement, find_staged, staging_path
+from logstore.staging import choose_placement, staging_path
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.plan import (
     ApplyOptions,
@@ -26,7 +26,6 @@ from reconciler.plan import (
     PlanOrigin,
     PlanView,
     Policy,
-    StagingFacts,
     apply_plan,
     encode_plan,
     make_plan,
@@ -106,19 +105,13 @@ class PlanBroker:
     def view(self, *states: DesiredState, any_cluster: bool = False) -> PlanView:
         """The present contents of the disks, judged by these states, or by :meth:`state`."""
         self.settle()
-        staging, recorded = {}, set()
+        staging = {}
         for path in self.paths:
             if (Path(path) / meta_properties.FILE_NAME).exists():
                 with ReadOnlyLogDir.open(path) as log_dir:
                     staging[path] = staging_path(log_dir, choose_placement(log_dir))
-                    recorded |= {
-                        (path, staged.name)
-                        for staged in find_staged(log_dir)
-                        if staged.placement is Placement.IN_PLACE and staged.record is not None
-                    }
-        facts = StagingFacts(staging, frozenset(recorded))
         seen = list(scan_all(self.paths))
-        return PlanView.of(seen, facts, states or [self.state()], self.clock.now_ms(), any_cluster=any_cluster)
+        return PlanView.of(seen, staging, states or [self.state()], self.clock.now_ms(), any_cluster=any_cluster)
 
     def plan(self, choice: PlanChoice | None = None, *, memory: EarlierRuns | None = None, states: Any = ()) -> Plan:
         """A plan, which its file gives back; without gates where nothing else is asked for."""

@@ -25,7 +25,6 @@ from reconciler.plan import (  # fmt: skip
     PlanChoice,
     PlanOrigin,
     PlanView,
-    StagingFacts,
     make_plan,
     read_history,
 )
@@ -164,7 +163,7 @@ class World:
     def plan(self) -> Plan:
         """Build everything and plan, as the command line does. Raises GatesShutError."""
         metadata, *disks = self.build()
-        view = PlanView.of(list(scan_all(disks)), StagingFacts(), load(metadata), self.now_ms)
+        view = PlanView.of(list(scan_all(disks)), {}, load(metadata), self.now_ms)
         return make_plan(view, self.choice, PlanOrigin(self.now_ms, "h", "u"), read_history(disks).memory())
 
     def shut(self) -> list[Gate]:

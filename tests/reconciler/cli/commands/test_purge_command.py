@@ -21,12 +21,19 @@ from layout.ours import LedgerEvent
 from layout.scheme import LEDGER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore.fs import Directory, Disk
-from logstore.log_dir import FileHolder, LogDir, StagingBeside, StagingLock, UnseenProcess, find_lock_holder
+from logstore.log_dir import (
+    FallbackRecords,
+    FileHolder,
+    LogDir,
+    StagingBeside,
+    StagingLock,
+    UnseenProcess,
+    find_lock_holder,
+)
 from logstore.log_dir.lock import Lock
 from logstore.purge import LogDirPurge
 from logstore.staging import (
     Candidate,
-    FallbackRecords,
     Placement,
     adopt_stray,
     list_staged,

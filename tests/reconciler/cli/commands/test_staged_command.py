@@ -155,12 +155,12 @@ def test_an_inventory_is_refused_in_a_sentence(run: Run, cluster, tmp_path: Path
 
 def test_a_record_outside_the_log_dir_is_found_in_the_folder_that_is_named(run: Run, log_dir: str, tmp_path) -> None:
     with LogDir.open(log_dir) as opened:
-        from logstore.staging import FallbackRecords
+        from logstore.log_dir import FallbackRecords
 
         fallback = FallbackRecords(str(tmp_path))
         staging = Path(f"{log_dir}.deleting")
         known = {name: each.record for name, each in ledger_entries(staging).items() if each.record is not None}
-        with fallback.ledger(opened, make=True) as elsewhere:
+        with fallback.ledger(opened.path, make=True) as elsewhere:
             assert elsewhere is not None
             elsewhere.stage({f"{ORDERS}_0": known.pop(f"{ORDERS}_0")})
         write_ledger(staging, known)
@@ -168,3 +168,8 @@ def test_a_record_outside_the_log_dir_is_found_in_the_folder_that_is_named(run: 
     assert next(row for row in rows(run, log_dir) if row["location"] == location)["state"] == "damaged"
     found = rows(run, log_dir, "--spare-records", tmp_path)
     assert next(row for row in found if row["location"] == location)["state"] == "due"
+    for command in (["scan", log_dir], ["audit", log_dir, "--metadata", "none"]):
+        alone = run(*command, "--format", "json", "--all" if command[0] == "audit" else "--sizes")
+        named = run(*command, "--format", "json", "--spare-records", tmp_path)
+        assert "has no line about it" in alone.stdout
+        assert "has no line about it" not in named.stdout

@@ -13,9 +13,9 @@ from click.testing import Result
 
 from layout.scheme import UNCLEAN_FILE
 from logstore.fs import TEMPORARY, Disk
-from logstore.log_dir import LogDir, ReadOnlyLogDir
+from logstore.log_dir import FallbackRecords, LogDir, ReadOnlyLogDir
 from logstore.namespaces import plan_create
-from logstore.staging import FallbackRecords, find_staged
+from logstore.staging import find_staged
 from reconciler.cli.frame import (
     CHANGE_SCHEMA_VERSION,
     Exit,

@@ -6,6 +6,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from logstore.log_dir import FallbackRecords
 from logstore.rows import InventoryForm, inventory
 from logstore.scan import scan
 from reconciler.audit import embedded
@@ -24,6 +25,7 @@ from reconciler.sources import load
 
 def job(cluster, inputs: Inputs, **changes) -> AuditJob:
     values = {"all_rows": False, "previous": None, "sizes": True, "now_ms": 0, "gap_ms": 86_400_000} | changes
+    values["fallback"] = FallbackRecords(None)
     return AuditJob(inputs, load(cluster.metadata), str(cluster.folder), **values)
 
 

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from layout.ids import TopicId
-from logstore.staging import FallbackRecords
+from logstore.log_dir import FallbackRecords
 from reconciler.cli.frame import (
     DEFAULT_RELEASE,
     ExaminedBroker,

@@ -16,7 +16,7 @@ from layout.ours import Ledger, LedgerEvent
 from layout.scheme import LEDGER_FILE
 from logstore.errors import LogStoreError
 from logstore.fs import Directory, Disk, make_directory, remove_file
-from logstore.log_dir import LedgerFile, LogDirView, read_ledger
+from logstore.log_dir.ledger import LedgerFile, read_ledger
 
 logger = logging.getLogger(__name__)
 
@@ -31,12 +31,12 @@ class FallbackRecords:
         self.folder = folder
         self._disk = disk or Disk()
 
-    def path_of(self, log_dir: LogDirView) -> str:
-        """Give the path of the folder in it that is a log dir's; for messages."""
+    def path_of(self, log_dir: str) -> str:
+        """Give the path of the folder in it that belongs to a log dir, named by its absolute path; for messages."""
         return f"{self.folder}/{_key(log_dir)}"
 
-    def read(self, log_dir: LogDirView) -> Ledger | None:
-        """Read the ledger of what found no room in a log dir's own; None: there is none.
+    def read(self, log_dir: str) -> Ledger | None:
+        """Read the ledger of what found no room in a log dir's own, named by its absolute path; None: there is none.
 
         Raises:
             UnreadableFileError, FailedReadError: as :func:`logstore.log_dir.read_ledger`.
@@ -49,7 +49,7 @@ class FallbackRecords:
             return None
 
     @contextmanager
-    def ledger(self, log_dir: LogDirView, *, make: bool = False) -> Generator[LedgerFile | None, None, None]:
+    def ledger(self, log_dir: str, *, make: bool = False) -> Generator[LedgerFile | None, None, None]:
         """Open that ledger to be changed; None: there is no folder, or nothing in it and ``make`` was not asked for.
 
         What means nothing any more is removed at the end.
@@ -68,7 +68,7 @@ class FallbackRecords:
                 remove_file(self._disk, own, LEDGER_FILE)
 
     @contextmanager
-    def _opened(self, log_dir: LogDirView, *, make: bool = False) -> Generator[Directory | None, None, None]:
+    def _opened(self, log_dir: str, *, make: bool = False) -> Generator[Directory | None, None, None]:
         if self.folder is None:
             yield None
             return
@@ -86,6 +86,6 @@ class FallbackRecords:
                 yield own
 
 
-def _key(log_dir: LogDirView) -> str:
+def _key(log_dir: str) -> str:
     """Make a folder name from the path of a log dir: two log dirs of one machine never share one."""
-    return hashlib.sha256(log_dir.path.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return hashlib.sha256(log_dir.encode("utf-8", "surrogateescape")).hexdigest()[:32]
