@@ -30,9 +30,10 @@ def _golden_vectors() -> list[dict[str, Any]]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--whole`` and ``--crash-seeds``."""
+    """Add ``--whole``, ``--crash-seeds`` and ``--crash-depth``."""
     parser.addoption("--whole", action="store_true", help="every pair of faults in the operator loops, not a sample")
     parser.addoption("--crash-seeds", default="3", metavar="[FIRST:]END", help="seeds of the drawn crash histories [3]")
+    parser.addoption("--crash-depth", default=1, type=int, metavar="N", help="crashes one after the other in them [1]")
 
 
 def pytest_configure() -> None:

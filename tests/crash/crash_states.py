@@ -27,6 +27,7 @@ class CrashState:
         steps: how many were taken before the crash.
         lost: step → how it was lost, in words.
         tree: what lies on the disk.
+        digest: of the tree.
         image: the same, with what is one file under several names.
         done: what the history had counted on by then.
     """
@@ -34,13 +35,14 @@ class CrashState:
     steps: int
     lost: dict[int, str]
     tree: Tree
+    digest: bytes
     image: Snapshot
     done: tuple[str, ...]
 
     @property
     def key(self) -> tuple[bytes, tuple[str, ...]]:
         """The same for states that are the same."""
-        return digest(self.tree), self.done
+        return self.digest, self.done
 
 
 @dataclass(slots=True)
@@ -92,7 +94,8 @@ class _Disk:
                     lost[each.number] = how
             image = Snapshot(self.unsynced.names_without(lost), contents)
             missing = {self.changes[number]: how for number, how in lost.items()}
-            yield CrashState(steps, missing, image.tree(), image, self.done)
+            tree = image.tree()
+            yield CrashState(steps, missing, tree, digest(tree), image, self.done)
 
 
 def selections(options: Sequence[int], bound: int = BOUND) -> list[tuple[int, ...]]:

@@ -451,6 +451,15 @@ def history(
             act(store, done)
 
     checked: set[tuple[bytes, tuple[str, ...]]] = set()
+    sound: dict[bytes, Tree] = {}
+
+    def soundness_of(root: str, tree: Tree, key: bytes) -> Tree:
+        """What is asked of a tree whatever was done is asked once of each."""
+        if key not in sound:
+            sound[key] = assert_sound(
+                root, started(before, tree), new=new, taken=taken, due=due, fallback=fallback, prepare=prepare
+            )
+        return sound[key]
 
     def check(root: str, done: tuple[str, ...]) -> None:
         tree = read_tree(root)
@@ -468,10 +477,7 @@ def history(
             check(copy, tuple(text for text in done if text != NO_MARK))
             shutil.rmtree(copy)
         else:
-            after = assert_sound(
-                root, started(before, tree), new=new, taken=taken, due=due, fallback=fallback, prepare=prepare
-            )
-            extra(before, after, done)
+            extra(before, soundness_of(root, tree, key[0]), done)
         checked.add(key)
 
     return History(

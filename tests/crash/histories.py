@@ -201,11 +201,11 @@ class _Crasher:
             restarted = self.recorder(root, self.history.disks)
             try:
                 self.history.recover(root, restarted)
-                restarted.assert_nothing_else_changed()
-                found = (digest(read_tree(root)), state.done)
+                tree = restarted.assert_nothing_else_changed()
+                found = (digest(tree), state.done)
                 if found not in self.checked:
                     self.checked.add(found)
-                    _check(self.history, root, state.done)
+                    _check(self.history, root, state.done, tree)
             except Exception as error:
                 raise WrongError("\n".join([*story(), "", f"{type(error).__name__}: {error}"])) from error
             shutil.rmtree(root)
@@ -221,9 +221,8 @@ class _Crasher:
                 yield after, depth, partial(_story_of, disk, state, before)
 
 
-def _check(history: History, root: str, done: Sequence[str]) -> None:
-    """Check what a restart has left, and restart again."""
-    first = read_tree(root)
+def _check(history: History, root: str, done: Sequence[str], first: Tree) -> None:
+    """Check what a restart has left, which is given, and restart again."""
     history.check(root, tuple(done))
     history.recover(root, Disk())
     changed = difference(first, read_tree(root))
@@ -303,7 +302,7 @@ def _fail_once(history: History, scratch: _Scratch, disk: FailingDisk, trees: li
         raise WrongError(_failure(history, disk, done, "\n".join([f"raised {error!r}", *wrong]))) from error
     try:
         history.recover(root, Disk())
-        _check(history, root, done)
+        _check(history, root, done, read_tree(root))
     except Exception as found:
         lines = [f"raised {error!r}", "after a restart this is wrong:", f"{type(found).__name__}: {found}"]
         raise WrongError(_failure(history, disk, done, "\n".join([*lines, *listing(read_tree(root))]))) from found

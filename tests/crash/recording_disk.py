@@ -9,7 +9,7 @@ from collections.abc import Collection
 from logstore.fs import Disk
 from logstore.fs.crash_disk import ChangeKind, NameChange, truncate_change, write_change
 from tests.crash.crash_states import final_tree
-from tests.crash.images import difference, read_image, read_tree
+from tests.crash.images import Tree, difference, read_image, read_tree
 from tests.crash.steps import Done, Step, Sync
 
 
@@ -95,10 +95,12 @@ class RecordingDisk(Disk):
     def _named(self, kind: ChangeKind, parent: int, name: str, node: int) -> None:
         self.log.append(NameChange(kind, self._node(parent), name, node))
 
-    def assert_nothing_else_changed(self) -> None:
-        """Hold the log against what really lies there now, so that no change passes by the disk."""
-        passed_by = difference(final_tree(self.start, self.log), read_tree(self.root))
+    def assert_nothing_else_changed(self) -> Tree:
+        """Hold the log against what really lies there now, which it gives, so that no change passes by the disk."""
+        found = read_tree(self.root)
+        passed_by = difference(final_tree(self.start, self.log), found)
         assert not passed_by, "\n".join(["changed without the disk, or modelled wrongly:", *passed_by])
+        return found
 
     def _check_one_disk(self, source: int, target: int) -> None:
         if self._disk_of[self._node(source)] != self._disk_of[self._node(target)]:

@@ -16,6 +16,7 @@ import shutil
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 from layout import partition_metadata
 from layout.directory_name import DirectoryKind, parse, parse_by_topic_id, parse_staged
@@ -249,6 +250,7 @@ def assert_restorable(
     return count
 
 
+@cache
 def staging_home(path: str) -> str | None:
     """The log dir that a staged directory belongs to; None: this is no staged directory."""
     parent, _, name = path.rpartition("/")
