@@ -221,7 +221,6 @@ class LedgerFile:
         kept = set(present)
         if not is_worth_compacting(self.ledger, kept, LEAST_DEAD_LINES if least is None else least):
             return False
-        self.sync()
         data = read_small_file(LEDGER_FILE, LEDGER_LIMIT, self._folder.descriptor)
         assert data is not None, "it is open here"
         new = encode_compacted(self.ledger, kept, data)

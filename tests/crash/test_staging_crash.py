@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from logstore.fs import Disk
-from logstore.log_dir import LogDir
+from logstore.log_dir import LogDir, fallback_records
 from logstore.purge import PurgeRules, purge
-from logstore.staging import Staged, adopt_stray, fallback_records, forget_stray, list_staged
+from logstore.staging import Staged, adopt_stray, forget_stray, list_staged
 from logstore.store import LogStore
 from tests.crash.broken_disks import NoDirectorySynced, NoFileSynced, NothingSynced
 from tests.crash.engine_histories import (
@@ -288,7 +288,7 @@ def test_on_a_full_disk_the_record_lies_elsewhere_and_a_replica_still_comes_back
     kind: Kind, names: bool, crash: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Each restart has another path here, and the folder for fallback records goes by the path of a log dir.
-    monkeypatch.setattr(fallback_records, "_key", lambda log_dir: log_dir.path.split("/")[-2])
+    monkeypatch.setattr(fallback_records, "_key", lambda log_dir: log_dir.split("/")[-2])
     assert crash(on_full_disk(kind, names=names)).cases >= 10
 
 
@@ -296,7 +296,7 @@ def test_on_a_full_disk_the_record_lies_elsewhere_and_a_replica_still_comes_back
 def test_on_a_full_disk_with_a_ledger_its_space_is_used_first_and_a_replica_still_comes_back(
     kind: Kind, crash: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fallback_records, "_key", lambda log_dir: log_dir.path.split("/")[-2])
+    monkeypatch.setattr(fallback_records, "_key", lambda log_dir: log_dir.split("/")[-2])
     scenario = on_full_disk(kind, names=False, has_ledger=True)
     assert crash(scenario).cases >= 10
 
@@ -305,7 +305,7 @@ def test_on_a_full_disk_with_a_ledger_its_space_is_used_first_and_a_replica_stil
 def test_what_is_staged_by_a_ledger_elsewhere_is_purged_or_whole(
     kind: Kind, crash: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fallback_records, "_key", lambda log_dir: log_dir.path.split("/")[-2])
+    monkeypatch.setattr(fallback_records, "_key", lambda log_dir: log_dir.split("/")[-2])
     scenario = on_full_disk(kind, names=False)
 
     def purges(root: str, disk: Disk, done: Done) -> None:

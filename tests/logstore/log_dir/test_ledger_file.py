@@ -220,6 +220,61 @@ def test_what_a_crash_tore_is_overwritten_and_later_lines_are_sound(case: Case, 
     assert case.file.stat().st_size == len(data)
 
 
+class Noted(Disk):
+    """Writes down what it writes and syncs, in order, by the name of the file or folder."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+
+    def write(self, descriptor: int, data: bytes) -> None:
+        super().write(descriptor, data)
+        self.steps.append(f"{'mark' if b'mark' in data else 'write'} {_name_of(descriptor)}")
+
+    def sync(self, descriptor: int) -> None:
+        super().sync(descriptor)
+        self.steps.append(f"sync {_name_of(descriptor)}")
+
+
+def _name_of(descriptor: int) -> str:
+    return os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+
+def test_what_a_crash_tore_is_overwritten_durably_before_anything_is_appended(case: Case) -> None:
+    with case.open() as file:
+        file.stage(records(0))
+    data = case.file.read_bytes()
+    end = len(data.rstrip(b"\0"))
+    torn = (encode_mark(end) + encode_staged(NAMES[1], record(1)))[:-9]
+    case.file.write_bytes(data[:end] + torn + data[end + len(torn) :])
+    disk = Noted()
+    case.open(disk).close()
+    overwritten = disk.steps.index(f"write {LEDGER_FILE}")
+    assert disk.steps[overwritten + 1 :] == [f"sync {LEDGER_FILE}", f"mark {LEDGER_FILE}"]
+
+
+def test_after_a_compaction_that_may_be_undone_by_a_crash_nothing_is_appended_to_the_new_file(case: Case) -> None:
+    class Refusing(Noted):
+        """Refuses to sync a folder, once."""
+
+        refuses = False
+
+        def sync(self, descriptor: int) -> None:
+            if self.refuses and os.path.isdir(f"/proc/self/fd/{descriptor}"):
+                self.refuses = False
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            super().sync(descriptor)
+
+    disk = Refusing()
+    with case.open(disk) as file:
+        file.stage(records(*range(8)))
+        disk.refuses = True
+        with pytest.raises(OSError, match="Input/output error"):
+            file.compact([NAMES[5]], 3)
+        disk.steps.clear()
+        file.note(RESTORED, [NAMES[5]], durable=False)
+    assert disk.steps == [f"sync {case.path.name}", f"write {LEDGER_FILE}"], "the folder, and then the line"
+
+
 def test_lines_after_a_gap_that_a_crash_left_are_kept(case: Case) -> None:
     with case.open() as file:
         file.stage(records(0))

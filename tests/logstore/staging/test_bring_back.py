@@ -114,11 +114,16 @@ def test_the_ledger_says_so_only_when_it_is_live_for_good_with_its_offsets(stage
             super().rename(source, name, target, new_name)
 
     disk = Noted()
+    fill(staged_in / "orders-1")
     with LogDir.open(str(staged_in), disk=disk) as log_dir:
-        restore(log_dir, list_staged(log_dir)[0])
+        staged = list_staged(log_dir)[0]
+        # Opens the ledger, which syncs its folder too; a restore must not rely on that.
+        stage(log_dir, [candidate("orders-1", TopicPartition("orders", 1))], NOW_MS, placement=staged.placement)
+        disk.steps.clear()
+        restore(log_dir, staged)
         restored = len(disk.steps)
     before = disk.steps[: disk.steps.index("line")]
-    assert {str(staged_in), str(root_of(staged_in))} <= set(before)
+    assert {str(staged_in), str(root_of(staged_in))} <= set(before[before.index("orders-0") :])
     assert {"recovery-point-offset-checkpoint", HIGH_WATERMARK_CHECKPOINT} <= set(before)
     ledger = str(root_of(staged_in) / LEDGER_FILE)
     assert ledger not in disk.steps[len(before) : restored], "a sync of its own is not worth it"

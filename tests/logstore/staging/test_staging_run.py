@@ -13,6 +13,7 @@ from zlib import crc32
 
 import pytest
 
+from layout import partition_metadata
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT
 from layout.ids import TopicId
 from layout.ours import LedgerEvent, StagedRecord
@@ -483,6 +484,10 @@ def test_a_staging_root_with_room_for_some_names_takes_those_and_the_others_stay
         reported = f"t-{room} was left where it is: {root} has no room for one more name (No space left on device)"
         assert outcome.refused[0] == Refused(candidates[room], reported)
         assert list_staged(log_dir) == outcome.staged
+    said = ledger_events(root)
+    assert [said[f"{ORDERS_ID}_{each}"] for each in range(number)] == [
+        LedgerEvent.STAGED if each < room else LedgerEvent.RESTORED for each in range(number)
+    ]
     assert contents(path / f"t-{room}") == before
     assert read_offsets(path) == {("t", each): each for each in range(room, number)}
 
@@ -537,6 +542,53 @@ def test_a_disk_that_fails_takes_the_log_dir_offline_and_loses_nothing(path: Pat
     staged = staging_root_of(path)
     there = [(path / "orders-0").is_dir(), staged.is_dir() and (staged / f"{ORDERS_ID}_0").is_dir()]
     assert there.count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "offsets", "kept"),
+    [
+        (ORDERS_ID, {}, {"recovery-point-offset-checkpoint": 42}),
+        (ORDERS_ID, {("orders", 0): 50}, {"recovery-point-offset-checkpoint": 50}),
+        (OTHER_ID, {}, {}),
+    ],
+)
+def test_what_a_crash_made_live_again_keeps_the_offsets_that_only_its_line_holds(
+    path: Path, topic_id: TopicId, offsets: dict[tuple[str, int], int], kept: dict[str, int]
+) -> None:
+    write_offsets(path, {("orders", 0): 42})
+    with LogDir.open(str(path)) as log_dir:
+        (first,) = stage(log_dir, [candidate()], NOW_MS).staged
+    root = staging_root_of(path)
+    (root / first.name).rename(path / "orders-0")
+    (path / UNCLEAN_FILE).touch()
+    write_offsets(path, offsets)
+    (path / "orders-0" / "partition.metadata").write_bytes(partition_metadata.encode(topic_id))
+    with LogDir.open(str(path)) as log_dir:
+        (second,) = stage(log_dir, [candidate(topic_id=topic_id)], NOW_MS).staged
+    record = ledger_entries(root)[second.name].record
+    assert record is not None
+    assert record.checkpoints == kept
+
+
+def test_what_is_undone_is_durable_before_the_ledger_says_so(path: Path) -> None:
+    class Refusing(Noted):
+        """Refuses the fourth replica."""
+
+        def write(self, descriptor: int, data: bytes) -> None:
+            self.steps += ["restored"] * (b'["restored"' in data)
+            super().write(descriptor, data)
+
+        def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+            if name == "t-3":
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+            super().rename(source, name, target, new_name)
+
+    disk, candidates = Refusing(), many(path, 5)
+    with LogDir.open(str(path), disk=disk) as log_dir, pytest.raises(ChangeFailedError):
+        stage(log_dir, candidates, NOW_MS)
+    last = max(number for number, step in enumerate(disk.steps) if step.startswith(f"rename {ORDERS_ID}_"))
+    after = disk.steps[last : disk.steps.index("restored")]
+    assert {f"synced {path.name}", f"synced {staging_root_of(path).name}"} <= set(after)
 
 
 def test_an_interrupt_is_undone_and_leaves_the_mark(path: Path) -> None:
