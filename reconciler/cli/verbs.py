@@ -75,7 +75,7 @@ LOGSTORE_TRACEBACK=1 shows where an error came from.
             "Carry out a plan that was reviewed; what has changed is skipped.",
         ),
         "reconcile": (
-            "reconciler.cli.commands.reconcile",
+            "reconciler.cli.parameters.reconcile",
             "Handle one LeaderAndIsr or StopReplica request on the disks.",
         ),
         "topic-ids": ("reconciler.cli.parameters.topic_ids", "Topics without an ID in ZooKeeper, and IDs for them."),

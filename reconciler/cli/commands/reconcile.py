@@ -1,95 +1,62 @@
 """``logstore reconcile``: handles one control request on real disks, as the broker of these disks would.
 
-:mod:`reconciler.broker` decides what a request does, and to which gates it is held; this module has the options, the
-order, and the words. A dry run always comes first, under the locks; with ``--dry-run`` it is all.
+:mod:`reconciler.broker` decides what a request does, and to which gates it is held; this module has the order and
+the words. A dry run always comes first, under the locks; with ``--dry-run`` it is all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-import click
-
+from logstore import DELETE_DELAY, STALE_DELAY, Settings
+from logstore.store import LogStore, StoreOptions
+from reconciler.broker import (
+    LOOKS_UNWANTED,
+    Broker,
+    CarriedOut,
+    HandSentRequest,
+    Judged,
+    KnownEpochs,
+    PartitionKey,
+    RequestJournal,
+    dry_run_request,
+    end_cut_short,
+    judge,
+    last_carried_out,
+    look_at_live_replicas,
+    older_partitions,
+    reached_epochs,
+    shut_gates,
+)
 from reconciler.cli.frame import (
     Exit,
     Format,
     InterruptedRunError,
     check_output,
-    fallback_records_option,
+    fallback_records,
+    log_dirs_in,
     may_be_unread,
-    output_options,
     parse_duration_option,
     parse_share,
+    refuse_unrecovered,
     say,
     say_warnings,
     user_name,
 )
+from reconciler.cli.pages import WORDS, RequestReport, error_name, write_report
 from reconciler.errors import RefusedError
+from reconciler.next_steps import Call
+from reconciler.plan import INTERNAL_TOPICS, Policy, read_history
+from reconciler.protocol import ControlRequest, LeaderAndIsrRequest
+from reconciler.sources import STANDARD_INPUT, read_request
 from reconciler.text import count, moment
 
-if TYPE_CHECKING:
-    from logstore.store import LogStore, StoreOptions
-    from reconciler.broker import PartitionKey
-    from reconciler.cli.pages import RequestReport
-    from reconciler.plan import Policy
-    from reconciler.protocol import ControlRequest
-
 _LOGGERS = ("logstore", "reconciler")
-_ALLOWABLE = ("cluster", "broker", "empty", "absent", "sole-copy", "internal", "epoch", "create")
-
-_EPILOG = """\b
-Examples:
-  logstore reconcile request.json /disks/*/logstore --cluster-id MkU3OEVBNTcwNTJENDM2Qg --dry-run
-  logstore reconcile request.json /disks/*/logstore --cluster-id MkU3OEVBNTcwNTJENDM2Qg
-  logstore reconcile wire:capture.bin /disks/*/logstore --allow cluster --broker-epoch 77 --format json
-  tail -1 controller.log | logstore reconcile - /disks/*/logstore --allow cluster --dry-run
-
-\b
-                          FULL              INCREMENTAL       UNSPECIFIED
-  another topic ID        stage, create     stage, create     103, nothing moves
-  not wanted here         stage             nothing           nothing
-  no topic ID             write it          write it          write it
-  missing                 create, or bring back what is staged under its ID (UNSPECIFIED: create)
-
-\b
-Give every log dir of the broker: what lies on one that is left out looks missing, and is made anew.
-What is refused names its override:
-  --max-share, --max-count      gates that are numbers
-  --allow GATE                  cluster, broker, empty, absent, sole-copy, internal, epoch, create
-"""
 
 
-@click.command("reconcile", epilog=_EPILOG, short_help="Handle one LeaderAndIsr or StopReplica request on the disks.")
-@click.argument("request_spec", metavar="REQUEST")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@output_options(Format.TABLE, Format.JSON)
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing; takes the locks all the same.")
-@click.option("--node-id", type=click.IntRange(0), metavar="N", help="The broker. [default: as the log dirs say]")
-@click.option(
-    "--cluster-id", "cluster", metavar="ID", help="In which the request was sent: a request does not say it itself."
-)
-@click.option(
-    "--broker-epoch", type=click.IntRange(-1), default=-1, metavar="N",
-    help="Of the broker's registration: an earlier request is refused. [default: of the last one carried out here]",
-)  # fmt: skip
-@click.option(
-    "--delay", metavar="TIME",
-    help="How long what is staged can come back. [default: 4h for what is stale, 1m for what is deleted]",
-)  # fmt: skip
-@click.option("--max-share", default="30%", show_default=True, metavar="SHARE", help="Of the broker's replicas.")
-@click.option("--max-count", type=click.IntRange(0), default=1000, show_default=True, help="Of the broker's replicas.")
-@click.option(
-    "--internal", multiple=True, metavar="PATTERN",
-    help="Topics that are internal beside Kafka's own, which begin with __. [default: as for 'logstore plan']",
-)  # fmt: skip
-@click.option(
-    "--allow", "allowed", metavar="GATE", multiple=True, type=click.Choice(_ALLOWABLE),
-    help=f"Open a gate: {', '.join(_ALLOWABLE)}.",
-)  # fmt: skip
-@fallback_records_option
-def command(
+def run(
     *,
     request_spec: str,
     paths: tuple[str, ...],
@@ -106,25 +73,7 @@ def command(
     allowed: tuple[str, ...],
     fallback_folder: str | None,
 ) -> Exit:
-    """Handle one LeaderAndIsr or StopReplica request, as the broker of these log dirs would. It must be stopped.
-
-    REQUEST is JSON or the bytes of a connection, told apart by looking; request:FILE and wire:FILE say which, and -
-    reads standard input. All locks are taken, the request is rehearsed, and what it would stage is held to the gates
-    that a plan is held to. Nothing is deleted: what is staged comes back with 'logstore restore'. Each log dir keeps a
-    journal of the request, .logstore_run.*.ndjson, and no request of an older controller or broker is carried out
-    after it; nor does one touch a replica whose own records are of a later leader.
-
-    Exit code 0: every partition is answered with 0. 1: a dry run found something to do. 3: refused, and nothing was
-    changed: a bad request, another broker's disks, a broker that runs, a gate that is shut, a stale epoch. 4: some
-    partition is answered with an error.
-    """
-    from dataclasses import replace
-
-    from reconciler.cli.frame import log_dirs_in
-    from reconciler.next_steps import Call
-    from reconciler.plan import Policy
-    from reconciler.sources import STANDARD_INPUT, read_request
-
+    """Handle one LeaderAndIsr or StopReplica request, as the broker of these log dirs would. It must be stopped."""
     policy = Policy(None, None, parse_share(max_share), max_count)
     options = _store_options(delay, fallback_folder)
     log_dirs = log_dirs_in(paths)
@@ -137,8 +86,6 @@ def command(
         if not dry_run and not report.refused:
             report = run.carry_out(report)
         offline = dict(store.offline)
-    from reconciler.cli.pages import write_report
-
     if report.refused and not dry_run:
         raise RefusedError(f"the request is not carried out, and nothing was changed: {'; '.join(report.refused)}")
     with may_be_unread():
@@ -161,9 +108,6 @@ class _RequestRun:
         broker_epoch: int,
         allowed: tuple[str, ...],
     ) -> None:
-        from reconciler.broker import CarriedOut, KnownEpochs, last_carried_out, reached_epochs
-        from reconciler.plan import read_history
-
         self.store, self.request, self.location, self.node_id, self.allowed = store, request, location, node_id, allowed
         self.history = read_history(log_dir.path for log_dir in store.log_dirs)
         for sentence in self.history.unreadable:
@@ -181,10 +125,6 @@ class _RequestRun:
 
     def dry_run(self, policy: Policy, cluster: str | None, internal: tuple[str, ...], *, silent: bool) -> RequestReport:
         """Report what would be done, and the gates that are shut; silent: without the warnings of the log."""
-        from reconciler.broker import HandSentRequest, dry_run_request, older_partitions, shut_gates
-        from reconciler.cli.pages import RequestReport
-        from reconciler.plan import INTERNAL_TOPICS
-
         with say_warnings(*_LOGGERS, silent=silent):
             response, results = dry_run_request(self.store, self.request, self.node_id, self.known)
         changes = [each for each in results if each.answer is None]
@@ -206,9 +146,6 @@ class _RequestRun:
 
     def carry_out(self, planned: RequestReport) -> RequestReport:
         """Handle the request, leave its journal, and report what has changed."""
-        from reconciler.broker import Broker, RequestJournal, end_cut_short
-        from reconciler.cli.pages import RequestReport
-
         now_ms = self.store.clock.now_ms()
         journal = RequestJournal(self.store, self.request, self.location, user_name(), now_ms)
         is_noted = not planned.response.error and (bool(planned.changes) or self.newest.is_before(self.request))
@@ -234,9 +171,6 @@ class _RequestRun:
         return RequestReport(self.request, self.location, self.node_id, False, response, self.verdicts, changes)
 
     def _verdicts(self) -> dict[PartitionKey, str]:
-        from reconciler.broker import LOOKS_UNWANTED, Judged, judge, look_at_live_replicas
-        from reconciler.protocol import LeaderAndIsrRequest
-
         if not isinstance(self.request, LeaderAndIsrRequest):
             return {}
         judged = judge(self.request, self.node_id, look_at_live_replicas(self.store, self.request))
@@ -252,10 +186,6 @@ class _RequestRun:
 
 
 def _store_options(delay: str | None, fallback_folder: str | None) -> StoreOptions:
-    from logstore import DELETE_DELAY, STALE_DELAY, Settings
-    from logstore.store import StoreOptions
-    from reconciler.cli.frame import fallback_records
-
     milliseconds = None if delay is None else parse_duration_option("--delay", delay)
     settings = (
         Settings() if milliseconds is None else Settings({"": dict.fromkeys((STALE_DELAY, DELETE_DELAY), milliseconds)})
@@ -266,9 +196,6 @@ def _store_options(delay: str | None, fallback_folder: str | None) -> StoreOptio
 @contextmanager
 def _opened(log_dirs: tuple[str, ...], options: StoreOptions, *, dry_run: bool) -> Iterator[LogStore]:
     """Open the store over the log dirs, under all their locks."""
-    from logstore.store import LogStore
-    from reconciler.cli.frame import refuse_unrecovered
-
     if dry_run:
         for path in log_dirs:
             refuse_unrecovered(path)
@@ -292,8 +219,6 @@ def _node_of(store: LogStore, node_id: int | None) -> int:
 
 def _say_outcome(report: RequestReport, *, partly: bool) -> Exit:
     """Say the outcome and the next step, and return the exit code."""
-    from reconciler.cli.pages import WORDS, error_name
-
     if report.response.error:
         name = error_name(report.response.error)
         say(f"the whole request is answered with {name} ({int(report.response.error)}), and nothing was changed")
