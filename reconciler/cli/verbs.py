@@ -79,7 +79,7 @@ LOGSTORE_TRACEBACK=1 shows where an error came from.
             "Handle one LeaderAndIsr or StopReplica request on the disks.",
         ),
         "topic-ids": ("reconciler.cli.parameters.topic_ids", "Topics without an ID in ZooKeeper, and IDs for them."),
-        "repair": ("reconciler.cli.commands.repair", "Plan what can be repaired; apply a plan; take it back."),
+        "repair": ("reconciler.cli.parameters.repair", "Plan what can be repaired; apply a plan; take it back."),
         "watch": ("reconciler.cli.parameters.watch", "Tell each verdict that changes, as a line of NDJSON."),
         "staged": ("reconciler.cli.parameters.staged", "What waits for its purge, and how to bring it back."),
         "restore": ("reconciler.cli.parameters.restore", "Bring staged replicas back, byte for byte."),

@@ -9,80 +9,38 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-import click
-
+from logstore import ChangeRefusedError, NotALogDirError
+from logstore.log_dir import read_identity
+from logstore.repair import UndoOutcome, undo_repair
+from logstore.scan import scan_all
 from reconciler.cli.commands.apply import carry_out_plan
 from reconciler.cli.frame import (
     Exit,
     Format,
+    Inputs,
     InterruptedRunError,
     check_output,
+    choose_metadata,
     destination,
     is_standard,
     may_be_unread,
-    metadata_option,
-    output_options,
-    passed_on_fallback_option,
-    passed_on_options,
     say,
     say_step,
+    sort_inputs,
     user_name,
+    with_progress,
 )
+from reconciler.cli.pages import show_plan, write_undone
+from reconciler.desired import by_cluster
 from reconciler.errors import RefusedError, UsageError
-from reconciler.plan import REPAIRS, ActionKind
+from reconciler.next_steps import Call, Step, step_of_undecided, step_of_unshown
+from reconciler.plan import ActionKind, Plan, PlanOrigin, RepairChoice, RepairView, encode_plan, propose_repair
 from reconciler.text import count
-
-if TYPE_CHECKING:
-    from logstore.repair import UndoOutcome
-    from reconciler.cli.frame import Inputs
-    from reconciler.next_steps import Call
-    from reconciler.plan import Plan, RepairChoice
-
-_EPILOG = """\b
-Examples:
-  logstore repair /disks/*/kafka --metadata /disks/1/kafka -o plan.json
-  logstore repair --apply plan.json
-  logstore repair --undo /disks/*/kafka/.logstore_repair.0123456789abcdef.json
-  logstore repair /disks/*/kafka --adopt-topic-id orders -o plan.json
-
-\b
-What is repaired:
-  write_partition_metadata   missing or damaged, where the metadata and all that lies near agree on the topic ID
-  replace_topic_id           another topic ID than the metadata's, for topics that --adopt-topic-id names
-  rebuild_checkpoint         an offset checkpoint that does not parse keeps its whole lines
-  drop_checkpoint_entries    entries of partitions that have no directory in that log dir
-  remove_leftover            a temporary file beside the whole file that it was to become
-  stage_duplicate            the worse copy of a replica that is live in two log dirs, or the one that --keep does not
-                             name; a purge may take it after 7 d
-
-Never delete partition.metadata to get rid of INCONSISTENT_TOPIC_ID: that cure is of ZooKeeper's days. A KRaft broker
-sets every replica without the file aside as stray, data and all.
-"""
+from reconciler.verdicts import NOTHING_SHOWS
 
 
-@click.command("repair", epilog=_EPILOG, short_help="Plan what can be repaired; apply a plan; take it back.")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1)
-@metadata_option
-@output_options(Format.TABLE, Format.JSON)
-@click.option(
-    "--only", metavar="KIND", multiple=True, type=click.Choice([kind.value for kind in ActionKind if kind in REPAIRS]),
-    help="Plan actions of this kind alone; may be given several times.",
-)  # fmt: skip
-@click.option(
-    "--adopt-topic-id", "adopted", metavar="TOPIC", multiple=True,
-    help="Declare the data on the disks to be this topic's, under the topic ID that the metadata has for it now.",
-)  # fmt: skip
-@click.option(
-    "--keep", "kept", metavar="PATH", multiple=True,
-    help="Where a replica is live in two log dirs, keep this copy, and stage the other; may be given several times.",
-)  # fmt: skip
-@click.option("--apply", "plan_file", metavar="PLAN", help="Carry out a plan that was reviewed.")
-@click.option("--undo", "backups", metavar="BACKUP...", multiple=True, help="Take back what a repair changed.")
-@passed_on_fallback_option
-@passed_on_options
-def command(
+def run(
     *,
     paths: tuple[str, ...],
     specs: tuple[str, ...],
@@ -96,15 +54,7 @@ def command(
     fallback_folder: str | None,
     **broker: str | None,
 ) -> Exit:
-    """Repair damaged metadata and checkpoints of log dirs, from a plan that was reviewed.
-
-    With LOG_DIR, make the plan and show it: no lock is taken, and nothing is changed. -o PLAN.json keeps it. Then
-    --apply PLAN.json takes the locks, looks at everything again, backs up, and repairs; what has changed since is
-    skipped. The backup lies in the log dir, and --undo puts back what it holds. The broker must be stopped for both.
-
-    Exit code of a plan, 0: nothing is to be repaired. 1: something is. Of --apply and --undo, 0: all was done. 3:
-    refused, for example because the broker runs. 4: some of it was skipped or failed; the output says why.
-    """
+    """Repair damaged metadata and checkpoints of log dirs, from a plan that was reviewed."""
     if backups:
         # The shell expands a pattern to several files, and only the first of them is the value of --undo.
         backups, paths = (*backups, *paths), ()
@@ -114,13 +64,9 @@ def command(
         raise UsageError(
             "--metadata, --only, --adopt-topic-id and --keep are for making a plan: a plan is applied as it is"
         )
-    from reconciler.next_steps import Call
-
     now_ms = time.time_ns() // 1_000_000
     call = Call(paths, specs, fallback_folder, **broker)
     if paths:
-        from reconciler.plan import RepairChoice
-
         choice = RepairChoice(
             frozenset(map(ActionKind, only)), frozenset(adopted), frozenset(map(os.path.abspath, kept))
         )
@@ -131,12 +77,6 @@ def command(
 
 
 def _make(call: Call, choice: RepairChoice, form: Format, output: str | None, *, now_ms: int) -> Exit:
-    from reconciler.cli.frame import sort_inputs
-    from reconciler.cli.pages import show_plan
-    from reconciler.next_steps import Step, step_of_undecided, step_of_unshown
-    from reconciler.plan import encode_plan
-    from reconciler.verdicts import NOTHING_SHOWS
-
     inputs = sort_inputs(call.log_dirs)
     if inputs.inventories:
         raise UsageError(f"{inputs.inventories[0]} is an inventory: a repair needs the log dirs themselves")
@@ -169,12 +109,6 @@ def _planned(
     inputs: Inputs, specs: Sequence[str], choice: RepairChoice, now_ms: int
 ) -> tuple[Plan, list[tuple[str, ...]]]:
     """Make a plan; with it, the copies of each replica that is live twice, where only a person can decide."""
-    from logstore.log_dir import read_identity
-    from logstore.scan import scan_all
-    from reconciler.cli.frame import choose_metadata, with_progress
-    from reconciler.desired import by_cluster
-    from reconciler.plan import PlanOrigin, RepairView, propose_repair
-
     identities = (read_identity(log_dir).identity for log_dir in inputs.log_dirs)
     clusters = {each.cluster_id for each in identities if each is not None and each.cluster_id}
     states = by_cluster(choose_metadata(specs, inputs, now_ms), clusters)
@@ -186,10 +120,6 @@ def _planned(
 
 
 def _undo(backups: Sequence[str], form: Format, output: str | None) -> Exit:
-    from logstore import ChangeRefusedError, NotALogDirError
-    from logstore.repair import undo_repair
-    from reconciler.cli.pages import write_undone
-
     check_output(form, output, [os.path.dirname(os.path.abspath(each)) for each in backups], backups)
     outcomes: dict[str, UndoOutcome] = {}
     for number, backup in enumerate(backups, 1):
