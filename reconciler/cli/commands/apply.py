@@ -8,67 +8,55 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
-
+from layout.ids import TopicId
+from logstore import ChangeRefusedError, NotALogDirError, UnreadableFileError
+from logstore.fs import read_small_file
+from logstore.repair import RepairStatus
 from reconciler.cli.frame import (
     Exit,
     Format,
     InterruptedRunError,
     check_output,
     fallback_records,
-    fallback_records_option,
     may_be_unread,
-    output_options,
     parse_duration_option,
-    passed_on_options,
     say,
     say_step,
     user_name,
 )
+from reconciler.cli.pages import write_outcome
 from reconciler.errors import RefusedError, UsageError
+from reconciler.next_steps import (
+    AppliedPlan,
+    Call,
+    Step,
+    steps_after_apply,
+    steps_after_repair,
+    undo_of_staging,
+    undo_of_stray,
+)
+from reconciler.plan import (
+    STAGING_ACTIONS,
+    Action,
+    ActionKind,
+    ApplyOptions,
+    ApplyOutcome,
+    Plan,
+    apply_plan,
+    parse_plan,
+)
 from reconciler.text import count, moment, quoted, size
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from reconciler.next_steps import AppliedPlan, Call, Step
-    from reconciler.plan import Action, ApplyOutcome, Plan
 
 PLAN_LIMIT = 1 << 30
 """The largest plan that is read, in bytes; an action takes about a thousand."""
 
-_EPILOG = """\b
-Examples:
-  logstore apply plan.json
-  logstore apply /root/plan.json --format json -o outcome.json
-  logstore apply plan.json --changed-data
 
-\b
-There is no dry run: the plan is one. Applying it again is safe, and does what a crash or an interrupt left undone. Each
-log dir keeps a journal of every run that changed it, .logstore_run.*.ndjson, and a backup of every file that a repair
-changed, .logstore_repair.*.json, for 'logstore repair --undo'. A broker passes over both.
-"""
-
-
-@click.command("apply", epilog=_EPILOG, short_help="Carry out a plan that was reviewed; what has changed is skipped.")
-@click.argument("plan_file", metavar="PLAN")
-@output_options(Format.TABLE, Format.JSON, Format.NDJSON)
-@click.option("--changed-data", is_flag=True, help="Also stage replicas whose data has changed since the plan.")
-@click.option("--any-host", is_flag=True, help="Take a plan that was made on a machine of another name.")
-@click.option(
-    "--max-age", metavar="TIME",
-    help="The greatest age of the plan and of its metadata. [default: 1d for the plan, and for its metadata as much as "
-    "it was planned with]",
-)  # fmt: skip
-@click.option("--any-clock", is_flag=True, help="Take this machine's clock although plan or disks are ahead of it.")
-@fallback_records_option
-@passed_on_options
-def command(
+def run(
     *,
     plan_file: str,
     form: str,
@@ -80,19 +68,8 @@ def command(
     fallback_folder: str | None,
     **broker: str | None,
 ) -> Exit:
-    """Carry out a plan that 'logstore plan' or 'logstore repair' made and somebody looked through.
-
-    The broker must be stopped.
-
-    All locks are taken first, and every line is looked at again: what has changed since is skipped, with the reason.
-    Nothing is deleted; what is staged comes back with 'logstore restore' until 'logstore purge' takes it.
-
-    Exit code 0: all is as the plan wants it. 3: refused, for example because the broker runs, and nothing was changed.
-    4: some of it was skipped or failed; the output says why.
-    """
+    """Carry out a plan that 'logstore plan' or 'logstore repair' made and somebody looked through."""
     oldest_ms = None if max_age is None else parse_duration_option("--max-age", max_age)
-    from reconciler.next_steps import Call
-
     return carry_out_plan(
         plan_file,
         Format(form),
@@ -122,9 +99,6 @@ def carry_out_plan(
         UsageError: there is no such file, or an option has no use for it.
         RefusedError: the file is no such plan, or nothing may be changed now.
     """
-    from reconciler.cli.pages import write_outcome
-    from reconciler.plan import ApplyOptions, apply_plan, parse_plan
-
     plan = parse_plan(_read(plan_file, made_by), plan_file)
     if plan.repairs_only:
         _check_unused(plan_file, how)
@@ -144,8 +118,6 @@ def carry_out_plan(
 @contextmanager
 def _refusals(plan: Plan, plan_file: str, call: Call) -> Iterator[None]:
     """Turn an error that keeps the engine from beginning into a refusal, and say what an interruption leaves."""
-    from logstore import ChangeRefusedError, NotALogDirError
-
     try:
         yield
     except (ChangeRefusedError, NotALogDirError) as error:
@@ -169,9 +141,6 @@ def _check_unused(plan_file: str, how: Mapping[str, object]) -> None:
 
 def _read(path: str, made_by: str) -> bytes:
     """Read the file of a plan. Raises UsageError: there is no such file, or it is no file that can be read."""
-    from logstore import UnreadableFileError
-    from logstore.fs import read_small_file
-
     try:
         data = read_small_file(os.path.realpath(path), PLAN_LIMIT)
     except UnreadableFileError as error:
@@ -183,10 +152,6 @@ def _read(path: str, made_by: str) -> bytes:
 
 def _say_done(plan: Plan, outcome: ApplyOutcome, call: Call) -> None:
     """Say what was done, and how it is undone: the repairs of files all at once, and of the rest one action."""
-    from logstore.repair import RepairStatus
-    from reconciler.next_steps import Step
-    from reconciler.plan import STAGING_ACTIONS
-
     for note in outcome.notes:
         say(note)
     for journal in outcome.journals:
@@ -204,10 +169,6 @@ def _say_done(plan: Plan, outcome: ApplyOutcome, call: Call) -> None:
 
 def _undo(staged: Sequence[Action], plan: Plan, call: Call) -> Step:
     """Say how the first staged replica comes back: a stray goes on being one, without a due time."""
-    from layout.ids import TopicId
-    from reconciler.next_steps import Step, undo_of_staging, undo_of_stray
-    from reconciler.plan import ActionKind
-
     first = staged[0]
     # Where the records lie is said when a plan is applied, so its UNDO cannot name it.
     folder = "" if call.fallback is None else f", with --spare-records {quoted(call.fallback)}"
@@ -223,8 +184,6 @@ def _undo(staged: Sequence[Action], plan: Plan, call: Call) -> Step:
 
 
 def _next_steps(plan: Plan, plan_file: str, outcome: ApplyOutcome, call: Call) -> tuple[Step, ...]:
-    from reconciler.next_steps import steps_after_apply, steps_after_repair
-
     sources = tuple(str(source["location"]) for source in plan.metadata if source.get("location"))
     call = replace(call, log_dirs=tuple(log_dir.path for log_dir in plan.log_dirs), metadata=sources)
     if plan.repairs_only or not plan.log_dirs:
@@ -233,10 +192,6 @@ def _next_steps(plan: Plan, plan_file: str, outcome: ApplyOutcome, call: Call) -
 
 
 def _applied(plan: Plan, plan_file: str, outcome: ApplyOutcome, call: Call) -> AppliedPlan:
-    from logstore.repair import RepairStatus
-    from reconciler.next_steps import AppliedPlan
-    from reconciler.plan import STAGING_ACTIONS
-
     staged = [
         each.action
         for each in outcome.results

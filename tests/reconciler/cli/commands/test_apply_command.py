@@ -155,7 +155,7 @@ def test_a_full_disk_leads_to_a_folder_for_records_and_not_round_in_a_circle(
         detail = "orders-7 cannot be staged: No space left on device; nothing was changed"
         return ApplyOutcome([AppliedAction(action, RepairStatus.FAILED, detail) for action in plan.actions])
 
-    monkeypatch.setattr("reconciler.plan.apply_plan", full)
+    monkeypatch.setattr("reconciler.cli.commands.apply.apply_plan", full)
     result = run("apply", plan_file)
     assert result.exit_code == 4
     assert commands(result) == [
