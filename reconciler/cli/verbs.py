@@ -69,7 +69,7 @@ LOGSTORE_TRACEBACK=1 shows where an error came from.
             "What one path is, what a broker does with it, and what to do next.",
         ),
         "preflight": ("reconciler.cli.parameters.preflight", "Would a broker start here, and what would it lose?"),
-        "plan": ("reconciler.cli.commands.plan", "Turn verdicts into actions, as a file that is reviewed."),
+        "plan": ("reconciler.cli.parameters.plan", "Turn verdicts into actions, as a file that is reviewed."),
         "apply": (
             "reconciler.cli.parameters.apply",
             "Carry out a plan that was reviewed; what has changed is skipped.",

@@ -1,7 +1,7 @@
 """``logstore plan``: turns verdicts into actions, held to the gates, as a file that somebody reviews.
 
-Takes no lock and changes nothing. :mod:`reconciler.plan` decides which actions are allowed; this module has the options
-and the order in which things are read.
+Takes no lock and changes nothing. :mod:`reconciler.plan` decides which actions are allowed; this module has the order
+in which things are read.
 """
 
 from __future__ import annotations
@@ -9,118 +9,56 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
+from logstore import LogStoreError
+from logstore.log_dir import FallbackRecords, LogDirView, ReadOnlyLogDir
+from logstore.scan import scan_all
+from logstore.staging import Placement, choose_placement, placements, staging_path
 from reconciler.cli.frame import (
     Exit,
     Format,
+    Inputs,
     check_output,
+    choose_metadata,
     destination,
     fallback_records,
-    fallback_records_option,
     is_standard,
-    metadata_option,
-    output_options,
     parse_duration_option,
     parse_share,
     parse_size,
-    passed_on_options,
     say,
+    say_problems,
     say_step,
+    sort_inputs,
     user_name,
     why_in_use,
+    with_progress,
 )
+from reconciler.cli.pages import show_plan
 from reconciler.errors import RefusedError, UsageError
-from reconciler.next_steps import PLAN_FILE, REFETCH, WITHOUT_ID, Call, Command, Step, step_of_unshown
-from reconciler.plan import ALLOWABLE, INTERNAL_TOPICS, Gate, Policy
+from reconciler.next_steps import PLAN_FILE, Call, Command, Step, step_of_unshown
+from reconciler.plan import (
+    STAGING_ACTIONS,
+    ActionKind,
+    Gate,
+    GatesShutError,
+    Plan,
+    PlanChoice,
+    PlanOrigin,
+    PlanView,
+    Policy,
+    encode_plan,
+    make_plan,
+    read_history,
+)
 from reconciler.text import count, listed, size
 from reconciler.verdicts import NOTHING_SHOWS, Verdict
 
-if TYPE_CHECKING:
-    from logstore.log_dir import FallbackRecords, LogDirView
-    from logstore.staging import Placement
-    from reconciler.cli.frame import Inputs
-    from reconciler.plan import GatesShutError, Plan, PlanChoice, PlanView
 
-_EPILOG = """\b
-Examples:
-  logstore plan /disks/*/kafka --metadata /disks/1/kafka -o plan.json
-  logstore plan /disks/*/kafka --metadata SRC --topic 'clicks*' --verdict NOT_ASSIGNED -o plan.json
-  logstore plan /disks/3/kafka --metadata SRC --need 200G --strays -o plan.json
-  logstore plan /disks/*/kafka --metadata SRC --max-share 60% --allow internal -o plan.json
-
-\b
-A plan is read before it is applied: each action stands on a line of its own, and lines may be taken out. A plan that is
-refused is shown with every shut gate, and is not kept; the last line is the command that opens the gates:
-  --max-age, --max-share, --max-count      gates that are numbers
-  --allow GATE                             the others: what is wrong with the metadata (cluster, broker, empty, time,
-                                           incomplete, went-back, shrunk), with this machine (clock, absent, log-dir),
-                                           or with what it would stage (newer, uncommitted, sole-copy, live-copy,
-                                           no-id, internal)
-
-\b
-A replica is newer than the metadata when it was made or written to after its last record, or less than 2 s before: the
-clocks of two machines may differ by so much. Metadata that is read again later settles it.
-"""
-
-
-@click.command("plan", epilog=_EPILOG, short_help="Turn verdicts into actions, as a file that is reviewed.")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@metadata_option
-@output_options(Format.TABLE, Format.JSON)
-@click.option("--topic", "topics", multiple=True, metavar="PATTERN", help="Plan for these topics alone, as 'click*'.")
-@click.option(
-    "--verdict", "verdicts", metavar="VERDICT", multiple=True, type=click.Choice(list(Verdict), case_sensitive=False),
-    help="Plan for findings of this verdict alone; may be given several times.",
-)  # fmt: skip
-@click.option("--need", metavar="SIZE", help="Plan the cheapest safe set that gives back so much, for example 200G.")
-@click.option("--strays", is_flag=True, help="Give a due time to replicas that a broker set aside and nobody wants.")
-@click.option(
-    WITHOUT_ID, "strays_without_id", is_flag=True,
-    help="With --strays: also one without a topic ID, where a replica lives in its place whose data is in sync, "
-    "here or on the broker that leads it.",
-)  # fmt: skip
-@click.option(
-    REFETCH, "refetched", metavar="TOPIC", multiple=True,
-    help="Stage replicas of this topic whose partition.metadata is missing or damaged, where another broker leads in "
-    "sync: the broker fetches them anew. For those of which repair says that no topic ID is certain.",
-)  # fmt: skip
-@click.option(
-    "--sightings", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N",
-    help="Stage only what N plans saw unwanted, each by later metadata; until then it is noted in the journal.",
-)  # fmt: skip
-@click.option(
-    "--apart", default="1h", show_default=True, metavar="TIME", help="The least time between two sightings that count."
-)
-@click.option("--delay", default="7d", show_default=True, metavar="TIME", help="How long what is staged can come back.")
-@click.option(
-    "--staging", type=click.Choice(["sibling", "in-place"]), metavar="PLACE",
-    help="Where a broker's replicas are staged: sibling, in LOG_DIR.deleting, or in-place, as -stray, with which no "
-    "broker before 3.6.1 starts. [default: sibling, where that can be]",
-)  # fmt: skip
-@click.option("--max-age", default="1d", show_default=True, metavar="TIME", help="The greatest age of the metadata.")
-@click.option(
-    "--max-share", default="30%", show_default=True, metavar="SHARE",
-    help="Of a broker's replicas, how many may look unwanted, picked or not.",
-)  # fmt: skip
-@click.option(
-    "--max-count", type=click.IntRange(0), default=1000, show_default=True,
-    help="How many replicas of a broker may look unwanted, picked or not.",
-)  # fmt: skip
-@click.option(
-    "--internal", multiple=True, default=INTERNAL_TOPICS, show_default=True, metavar="PATTERN",
-    help="Topics that are internal beside Kafka's own, which begin with __.",
-)  # fmt: skip
-@click.option(
-    "--allow", "allowed", metavar="GATE", multiple=True, type=click.Choice([gate.value for gate in ALLOWABLE]),
-    help=f"Open a gate: {', '.join(ALLOWABLE)}.",
-)  # fmt: skip
-@fallback_records_option
-@passed_on_options
-def command(
+def run(
     *,
     paths: tuple[str, ...],
     specs: tuple[str, ...],
@@ -144,17 +82,7 @@ def command(
     fallback_folder: str | None,
     **broker: str | None,
 ) -> Exit:
-    """Compare log dirs with the cluster's metadata, and plan what to do about it. Nothing is changed.
-
-    What nobody wants is staged, what is staged and wanted comes back, a missing topic ID is written where it is
-    certain. -o PLAN.json keeps the plan, and 'logstore apply PLAN.json' carries it out. What is damaged or doubled is
-    for 'logstore repair'.
-
-    Exit code 0: there is nothing to do. 1: there are actions. 3: refused; the message has the numbers and the override.
-    """
-    from reconciler.cli.frame import sort_inputs
-    from reconciler.plan import GatesShutError, PlanChoice
-
+    """Compare log dirs with the cluster's metadata, and plan what to do about it. Nothing is changed."""
     policy = Policy(
         parse_duration_option("--max-age", max_age),
         0.3,
@@ -191,8 +119,6 @@ def command(
 
 def _show_refused(error: GatesShutError, context: click.Context, form: Format, output: str | None) -> Exit:
     """Show a refused plan and every shut gate, and write no file that could be applied."""
-    from reconciler.cli.pages import show_plan
-
     if form is Format.TABLE and output != "-":
         show_plan(error.plan)
     for refusal in error.refusals:
@@ -237,8 +163,6 @@ def _number(value: str) -> tuple[int, str]:
 def _planned(
     inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str | None, fallback: FallbackRecords
 ) -> Plan:
-    from reconciler.plan import PlanOrigin, make_plan, read_history
-
     now_ms = time.time_ns() // 1_000_000
     view = _view(inputs, specs, choice, now_ms, fallback=fallback, staging=staging)
     history = read_history(view.log_dirs)
@@ -256,10 +180,6 @@ def _view(
     fallback: FallbackRecords,
     staging: str | None,
 ) -> PlanView:
-    from logstore.scan import scan_all
-    from reconciler.cli.frame import choose_metadata, say_problems, with_progress
-    from reconciler.plan import PlanView
-
     states = choose_metadata(specs, inputs, now_ms)
     say_problems(states)
     scanned = scan_all(inputs.log_dirs, fallback=fallback)
@@ -275,10 +195,6 @@ def _staging_roots(log_dirs: Sequence[str], asked: str | None) -> dict[str, str]
     Raises:
         RefusedError: they cannot be staged in the requested place.
     """
-    from logstore import LogStoreError
-    from logstore.log_dir import ReadOnlyLogDir
-    from logstore.staging import staging_path
-
     staging: dict[str, str] = {}
     for path in log_dirs:
         try:
@@ -290,8 +206,6 @@ def _staging_roots(log_dirs: Sequence[str], asked: str | None) -> dict[str, str]
 
 
 def _placement(log_dir: LogDirView, asked: str | None) -> Placement:
-    from logstore.staging import Placement, choose_placement, placements, staging_path
-
     chosen = choose_placement(log_dir)
     if asked is None or asked == chosen or asked not in placements(log_dir):
         return chosen  # one of our own log dirs has only one place
@@ -304,9 +218,6 @@ def _placement(log_dir: LogDirView, asked: str | None) -> Placement:
 
 
 def _show(plan: Plan, form: Format, output: str | None) -> None:
-    from reconciler.cli.pages import show_plan
-    from reconciler.plan import encode_plan
-
     if form is Format.JSON or output is not None:
         with destination(output) as out:
             out.write(encode_plan(plan))
@@ -332,8 +243,6 @@ def _say_sum(plan: Plan, choice: PlanChoice) -> None:
     if not plan.actions:
         say("there is nothing to do")
         return
-    from reconciler.plan import STAGING_ACTIONS
-
     had = sum(action.frees for action in plan.actions if action.kind in STAGING_ACTIONS)
     if choice.need is not None and had < choice.need:
         say(f"{size(choice.need)} are needed, and no more than {size(had)} can be had safely")
@@ -349,8 +258,6 @@ def _say_sum(plan: Plan, choice: PlanChoice) -> None:
 
 def _say_if_too_new(plan: Plan) -> None:
     """Warn of ``-stray`` names where a broker may be too old to know them (FACTS §1.3); 3.7 gives a directory ID."""
-    from reconciler.plan import ActionKind
-
     staged = {action.log_dir for action in plan.actions if action.kind is ActionKind.STAGE}
     of_unknown_age = (each for each in plan.log_dirs if each.directory_id is None)
     in_place = [each.path for each in of_unknown_age if each.path in staged and each.staging == each.path]
