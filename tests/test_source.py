@@ -42,6 +42,7 @@ MODULE_MAX, FUNCTION_MAX, FOLDER_MAX = 450, 70, 12
 LISTS = {
     "layout": 16,  # one format to a file
     "reconciler/cli/commands": 16,  # one verb to a file
+    "reconciler/cli/parameters": 15,  # the parameters of one verb to a file
     "reconciler/simulator/controller": 15,  # one duty of Kafka's controller to a file
 }
 """Folders that are a list, and may be longer for it."""

@@ -420,6 +420,16 @@ def originals(before: Tree) -> Tree:
     return tree
 
 
+def _marked_copy(root: str) -> str:
+    """Copy the disks, and leave the mark in both log dirs for which there was no room."""
+    copy = f"{root}.marked"
+    shutil.copytree(root, copy, symlinks=True)
+    for log_dir in (ONE, TWO):
+        with open(f"{copy}/{log_dir}/{UNCLEAN_FILE}", "wb"):
+            pass
+    return copy
+
+
 def history(
     name: str,
     broker: Broker,
@@ -468,11 +478,7 @@ def history(
             return
         if NO_MARK in done:
             _assert_only_litter(root, without(tree, (*taken(tree), *due)), without(started(before, tree), due))
-            copy = f"{root}.marked"
-            shutil.copytree(root, copy, symlinks=True)
-            for log_dir in (ONE, TWO):
-                with open(f"{copy}/{log_dir}/{UNCLEAN_FILE}", "wb"):
-                    pass
+            copy = _marked_copy(root)
             recover(copy, Disk(), fallback)
             check(copy, tuple(text for text in done if text != NO_MARK))
             shutil.rmtree(copy)
