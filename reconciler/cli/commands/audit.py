@@ -1,6 +1,6 @@
 """``logstore audit``: compares log dirs with the cluster's metadata, and gives each replica a verdict.
 
-This module has the options and the order of an audit; the case table decides, and an engine joins.
+This module has the order of an audit; the case table decides, and an engine joins.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``logstore watch``: writes one line of NDJSON for each verdict that changes, until it is ended.
 
-This module has the options, the lines, and the three ways to end without failure: a signal, the end of its time, or a
+This module has the lines, and the three ways to end without failure: a signal, the end of its time, or a
 reader that is gone. :mod:`logstore.watch` finds what changed, and :mod:`reconciler.watch` what that means.
 """
 

@@ -142,7 +142,8 @@ def test_the_worse_copy_of_a_duplicate_stays_where_the_better_one_is_in_no_given
     run: Run, cluster, tmp_path: Path, dry: tuple[str]
 ) -> None:
     """One disk of two: the better copy is live on the other, and the broker would not start with both."""
-    disks = [str(make_log_dir(tmp_path / name, 1, {"orders-0": ORDERS})) for name in ("1", "2")]
+    # Not in the test's own folder, beside which those of other tests have log dirs of the same name and broker.
+    disks = [str(make_log_dir(tmp_path / "pair" / name, 1, {"orders-0": ORDERS})) for name in ("1", "2")]
     identity = MetaProperties(1, CLUSTER, 1, DirectoryId.from_halves(78, 1))
     Path(disks[1], "meta.properties").write_bytes(meta_properties.encode(identity, "today"))
     for disk, offset in zip(disks, (9, 5), strict=True):
