@@ -27,8 +27,8 @@ from layout.ours.ledger import (
     encode_mark,
     encode_staged,
     is_worth_compacting,
-    parse_ledger,
 )
+from layout.ours.ledger_reader import parse_ledger
 from layout.ours.move_record import MOVE_RECORD, MoveRecord, encode_move_record, parse_move_record
 from layout.ours.repair_backup import (
     BROKER_TEMPORARY,

@@ -15,40 +15,34 @@ one that would overrule another line about the same name by staging something el
 Each sync is followed by a *mark*: the offset up to which the file was durable by then. A crash can only tear what was
 written after the last mark's offset. A bad line behind it is *torn*: nothing was done after it, and it means nothing. A
 bad line before it was durable once, and is *damaged*. Zeros at the end of the file are space that is kept for later
-lines, and empty lines mean nothing. Used by ``logstore.staging.ledger``. Source: DESIGN §5.
+lines, and empty lines mean nothing. ``ledger_reader`` reads them. Source: DESIGN §5.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from zlib import crc32
 
-from layout.errors import DamagedFileError, InvalidIdError
-from layout.ids import TopicId
-from layout.ours.staged_record import StagedRecord, check_record, is_surely_valid
+from layout.ours.staged_record import StagedRecord, check_record
 from layout.topic import NAMESPACE_SEPARATOR, namespace_of
 
 FORMAT: Final = "ledger"
 SCHEMA_VERSION: Final = 1
 """Raised whenever an event or a field changes its meaning or goes."""
 
-_HEADER, _MARK = "logstore-ledger", "mark"
-_CHECKSUM = 9
-"""Bytes before the JSON text of a line: the digits and a blank."""
+HEADER: Final = "logstore-ledger"
+MARK: Final = "mark"
+"""Kinds of the lines that speak of no directory."""
 
-_START = re.compile(rb'[0-9a-f]{8} \["')
-"""How every line begins; where a bad line holds it once more, a line break was lost there."""
+CHECKSUM_BYTES: Final = 9
+"""Bytes before the JSON text of a line: the digits and a blank."""
 
 _quoted = json.encoder.encode_basestring_ascii
 """Encodes a text as JSON in ASCII, with its quotes."""
-
-_VALUES = 12
-"""Values of a staged line."""
 
 
 class LedgerEvent(StrEnum):
@@ -74,11 +68,14 @@ class LedgerEntry:
         event: of the newest valid line.
         record: from its *staged* line; None: that cannot be read.
         in_doubt: a damaged line follows, which may have said that a purge has begun.
+        is_regular: it is staged and not in doubt, and the names of the directory and its former path are those that a
+            flat log dir gives to its record's topic ID, topic and partition; False: all of this may be so.
     """
 
     event: LedgerEvent
     record: StagedRecord | None
     in_doubt: bool = False
+    is_regular: bool = field(default=False, compare=False)
 
     @classmethod
     def after(cls, former: LedgerEntry | None, event: LedgerEvent) -> LedgerEntry:
@@ -140,12 +137,12 @@ class Ledger:
 
 def encode_header() -> bytes:
     """Write the first line of a ledger."""
-    return _line([_HEADER, SCHEMA_VERSION])
+    return _line([HEADER, SCHEMA_VERSION])
 
 
 def encode_mark(durable: int) -> bytes:
     """Write the line that follows a sync: the file was durable up to this offset."""
-    return _line([_MARK, durable])
+    return _line([MARK, durable])
 
 
 def encode_staged(directory: str, record: StagedRecord) -> bytes:
@@ -221,108 +218,6 @@ def is_worth_compacting(ledger: Ledger, kept: Collection[str], least: int) -> bo
     return dead >= least and dead > live
 
 
-def parse_ledger(data: bytes) -> Ledger:
-    """Read a ledger: every line that can be read, and where the others are.
-
-    Raises:
-        DamagedFileError: a later release wrote it, whose lines may mean something else.
-    """
-    used = data.rstrip(b"\0")
-    pieces = used.split(b"\n")
-    numbers, texts, bad = _checked(pieces)
-    lines = list(zip(numbers, _values(texts), strict=True))
-    durable = max((value[1] for _, value in lines if _is_mark(value)), default=0)
-    ledger = Ledger(durable=durable, end=len(used))
-    for line in _placed(pieces, bad):
-        if line.offset + line.length < durable:
-            ledger.damaged.append(line)
-            lines += ((line.number, value) for value in _salvaged(pieces[line.number - 1]))
-        else:
-            ledger.torn.append(line)
-    if ledger.damaged:
-        lines.sort(key=lambda each: each[0])
-    reader = _LineReader(ledger.entries)
-    refused: dict[int, str] = {}
-    for number, value in lines:
-        problem = reader.take(number, value)
-        if problem is not None:
-            refused[number] = problem
-    ledger.lines = reader.lines
-    ledger.damaged = sorted([*ledger.damaged, *_placed(pieces, refused)])
-    doubt_from = ledger.damaged[-1].number if ledger.damaged else 0
-    for name, number in reader.newest.items() if doubt_from else ():
-        ledger.entries[name].in_doubt = number < doubt_from
-    return ledger
-
-
-class _LineReader:
-    """Takes lines in their order.
-
-    Attributes:
-        lines: number of lines about directories.
-        newest: name of a directory → number of the newest valid line about it.
-    """
-
-    def __init__(self, entries: dict[str, LedgerEntry]) -> None:
-        self._entries = entries
-        self._topic_ids: dict[str, TopicId] = {}
-        self.lines = 0
-        self.newest: dict[str, int] = {}
-
-    def take(self, number: int, value: Any) -> str | None:
-        """Take one line; gives the reason why no release writes it.
-
-        Raises:
-            DamagedFileError: a later release wrote the ledger.
-        """
-        if not isinstance(value, list) or not value:
-            return "it is no array"
-        kind, name = value[0], value[1] if len(value) > 1 else None
-        if kind == _HEADER:
-            _check_version(value)
-            return None
-        if kind == _MARK and _is_mark(value):
-            return None
-        if not isinstance(name, str) or not name:
-            return "it names no directory"
-        if kind == _STAGED:
-            try:
-                self._entries[name] = LedgerEntry(LedgerEvent.STAGED, self._record(value))
-            except (DamagedFileError, InvalidIdError) as error:
-                return str(error)
-        elif len(value) == 2 and kind in _OTHERS:
-            self._entries[name] = LedgerEntry.after(self._entries.get(name), _OTHERS[kind])
-        else:
-            return f"it holds {kind!r:.40}, which is no event"
-        self.newest[name] = number
-        self.lines += 1
-        return None
-
-    def _record(self, value: list[Any]) -> StagedRecord:
-        """Make the record of a staged line, and check its rules. Raises DamagedFileError, InvalidIdError."""
-        if len(value) != _VALUES:
-            raise DamagedFileError(FORMAT, f"{_VALUES} values were expected, not {len(value)}")
-        _, _, topic, text, partition, path, verdict, evidence, staged_ms, due_ms, namespace, checkpoints = value
-        topic_id = self._topic_ids.get(text) if type(text) is str else TopicId.ZERO
-        if topic_id is None:
-            topic_id = self._topic_ids[text] = TopicId.parse(text)
-        record = StagedRecord(topic, partition, topic_id, path, verdict, evidence, staged_ms, due_ms, checkpoints)
-        if type(text) is not str or not is_surely_valid(record):
-            texts, numbers = (topic, text, path, verdict, evidence), (partition, staged_ms, due_ms)
-            if {*map(type, texts)} != {str} or {*map(type, numbers)} != {int} or type(checkpoints) is not dict:
-                raise DamagedFileError(FORMAT, "a value is of another type than expected")
-            check_record(record)
-        if namespace != (record.namespace if NAMESPACE_SEPARATOR in topic else ""):
-            raise DamagedFileError(FORMAT, f"namespace is {namespace!r:.60}, the name's is {record.namespace!r:.60}")
-        return record
-
-
-_STAGED: Final = LedgerEvent.STAGED.value
-_OTHERS: Final[Mapping[object, LedgerEvent]] = {
-    event.value: event for event in LedgerEvent if event is not LedgerEvent.STAGED
-}
-
-
 def _line(values: list[object]) -> bytes:
     return _checked_line(json.dumps(values, separators=(",", ":")))
 
@@ -330,67 +225,3 @@ def _line(values: list[object]) -> bytes:
 def _checked_line(values: str) -> bytes:
     text = values.encode("ascii")
     return b"%08x %b\n" % (crc32(text), text)
-
-
-def _checked(pieces: list[bytes]) -> tuple[list[int], list[bytes], dict[int, str]]:
-    """Check the checksum of each line: numbers and texts of the good ones, number → reason of the bad ones."""
-    numbers, texts = list[int](), list[bytes]()
-    bad: dict[int, str] = {}
-    # The line break belongs to the last line: without it the next line would be written into this one.
-    if pieces[-1]:
-        bad[len(pieces)] = "its end is missing"
-    for number, piece in enumerate(pieces[:-1], 1):
-        text = piece[_CHECKSUM:]
-        if piece[:_CHECKSUM] == b"%08x " % crc32(text):
-            numbers.append(number)
-            texts.append(text)
-        elif piece:
-            bad[number] = "it does not match its checksum"
-    return numbers, texts, bad
-
-
-def _is_mark(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and value[0] == _MARK and type(value[1]) is int
-
-
-def _values(texts: list[bytes]) -> list[Any]:
-    """Parse the texts of many lines at once, which takes half as long; a text that is no JSON gives None."""
-    try:
-        values = json.loads(b"[" + b",".join(texts) + b"]")
-    except (ValueError, RecursionError):
-        values = []
-    return values if len(values) == len(texts) else [_value(text) for text in texts]
-
-
-def _value(text: bytes) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _salvaged(piece: bytes) -> Iterator[Any]:
-    """Find the lines in bytes that are no line as a whole, because line breaks between them were lost."""
-    starts = [found.start() for found in _START.finditer(piece)]
-    for place, start in enumerate(starts):
-        for end in (*(each - 1 for each in starts[place + 1 :]), len(piece)):
-            text = piece[start + _CHECKSUM : end]
-            if b"%08x " % crc32(text) == piece[start : start + _CHECKSUM]:
-                yield _value(text)
-                break
-
-
-def _placed(pieces: list[bytes], bad: Mapping[int, str]) -> list[BadLine]:
-    """Find the offsets of some lines, by their numbers."""
-    placed, offset = [], 0
-    if bad:
-        for number, piece in enumerate(pieces, 1):
-            if number in bad:
-                placed.append(BadLine(number, offset, len(piece), bad[number]))
-            offset += len(piece) + 1
-    return placed
-
-
-def _check_version(header: list[Any]) -> None:
-    if header[1:] != [SCHEMA_VERSION]:
-        raise DamagedFileError(FORMAT, f"it says {header[1:]!r:.40}; this release reads schema version 1 only")

@@ -13,6 +13,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
+from operator import itemgetter
 from types import TracebackType
 from typing import Self
 
@@ -127,8 +128,8 @@ class Directory:
         That is about the order of their creation, so a disk reads one area after the other.
         """
         with os.scandir(self.descriptor) as found:
-            listed = sorted((entry.inode(), entry.name) for entry in found if entry.is_dir(follow_symlinks=False))
-        return [(name, inode) for inode, name in listed]
+            listed = [(entry.name, entry.inode()) for entry in found if entry.is_dir(follow_symlinks=False)]
+        return sorted(listed, key=itemgetter(1))
 
     def plain_files(self) -> list[str]:
         """List the names of its plain files."""

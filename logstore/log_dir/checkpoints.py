@@ -110,7 +110,7 @@ class CheckpointFiles:
     def offsets(self, partition: TopicPartition) -> dict[str, int]:
         """Give the offsets of one partition: file → offset."""
         key = (partition.topic, partition.partition)
-        return {file: entries[key] for file, entries in self._entries.items() if key in entries}
+        return {file: entries[key] for file, entries in self._entries.items() if entries and key in entries}
 
     def entries(self, file: str) -> Mapping[tuple[str, int], int]:
         """Give all entries of one file: (topic, partition) → offset."""
@@ -118,8 +118,9 @@ class CheckpointFiles:
 
     def take_out(self, partitions: Iterable[TopicPartition]) -> None:
         """Drop the entries of partitions, in memory until :meth:`write`."""
-        for partition in partitions:
-            for file, entries in self._entries.items():
+        filled = [(file, entries) for file, entries in self._entries.items() if entries]
+        for partition in partitions if filled else ():
+            for file, entries in filled:
                 if entries.pop((partition.topic, partition.partition), None) is not None:
                     self._changed.add(file)
 

@@ -7,7 +7,9 @@ it. One ledger says it of all directories of a place, so none of them is opened.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from layout.directory_name import (
@@ -42,9 +44,9 @@ class Staged(NamedTuple):
         location: its name in a scan: the path below the log dir, with ``../`` for a sibling.
         record: None: it has no valid record.
         problem: why it has no record, one sentence; None where it has one.
-        topic_id: from the record, else from ``partition.metadata``; None: neither has one.
-        partition: from the record, else from the name; None: no record, and the name says nothing or may be cut.
         inode: of the directory, so that a swap is noticed.
+        found_topic_id: from ``partition.metadata``, where there is no record; None: that has none.
+        found_partition: from the name, where there is no record; None: that says nothing, or may be cut.
         unread: whether the system refused to read a file of it, so that what it is may not be known.
         may_be_partly_purged: a purge may have begun to empty it, so that it can only be purged.
         in_doubt: a line of the ledger is damaged that may have said that a purge has begun.
@@ -56,12 +58,23 @@ class Staged(NamedTuple):
     location: str
     record: StagedRecord | None
     problem: str | None
-    topic_id: TopicId | None
-    partition: TopicPartition | None
     inode: int
+    found_topic_id: TopicId | None = None
+    found_partition: TopicPartition | None = None
     unread: bool = False
     may_be_partly_purged: bool = False
     in_doubt: bool = False
+
+    @property
+    def topic_id(self) -> TopicId | None:
+        """From the record, else from ``partition.metadata``; None: neither has one. The zero ID: it had none."""
+        return self.found_topic_id if self.record is None else self.record.topic_id
+
+    @property
+    def partition(self) -> TopicPartition | None:
+        """From the record, else from the name; None: no record, and the name says nothing or may be cut."""
+        record = self.record
+        return self.found_partition if record is None else TopicPartition(record.topic, record.partition)
 
     @property
     def due_ms(self) -> int | None:
@@ -93,28 +106,42 @@ def find_staged(log_dir: LogDirView, fallback: FallbackRecords | None = None) ->
         OSError: from the system.
     """
     with paused_gc():
-        return sorted(_find_all(log_dir, fallback or FallbackRecords(None)), key=lambda staged: staged.location)
+        return sorted(_find_all(log_dir, fallback or FallbackRecords(None)), key=attrgetter("location"))
 
 
 def _find_all(log_dir: LogDirView, fallback: FallbackRecords) -> list[Staged]:
     found: list[Staged] = []
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
-            names = staged_names(root, placement)
+            inodes = root.directory_inodes()
             # Read after the names: the line of a directory is there before the directory is.
             ledger = RootLedger(log_dir, root, fallback)
+            path, prefix = log_dir.path, name_below_log_dir(log_dir, placement, "-")[:-1]
+            regular = [
+                Staged(path, placement, name, prefix + name, record, None, inode)
+                for name, inode in inodes
+                if (record := ledger.regular_record(name)) is not None
+            ]
+            found += regular
+            if len(regular) == len(inodes):
+                continue
             found += [
                 read_staged(log_dir, placement, root, ledger, each)
-                for each in names
-                if ledger.is_whole(each[0].text) or root.holds(each[0].text)
+                for each in _staged_names(inodes, placement)
+                if ledger.regular_record(each[0].text) is None
+                and (ledger.is_whole(each[0].text) or root.holds(each[0].text))
             ]
     return found
 
 
 def staged_names(root: Directory, placement: Placement) -> list[tuple[DirectoryName, int]]:
     """List the names in a staging root that staged directories have, each with its inode, in the order of inodes."""
+    return _staged_names(root.directory_inodes(), placement)
+
+
+def _staged_names(inodes: Iterable[tuple[str, int]], placement: Placement) -> list[tuple[DirectoryName, int]]:
     read = parse if placement is Placement.IN_PLACE else parse_staged
-    names = ((read(name), inode) for name, inode in root.directory_inodes())
+    names = ((read(name), inode) for name, inode in inodes)
     return [each for each in names if each[0].kind in (DirectoryKind.STAGED, DirectoryKind.STRAY)]
 
 
@@ -140,8 +167,7 @@ def read_staged(
     except DamagedRecordError as error:
         record, problem, unread = None, str(error), isinstance(error.__cause__, FailedReadError)
     if record is not None:
-        partition = TopicPartition(record.topic, record.partition)
-        return Staged(*place, record, None, record.topic_id, partition, inode, False, begun, in_doubt)
+        return Staged(*place, record, None, inode, None, None, False, begun, in_doubt)
     try:
         with root.child(name.text) as directory:
             topic_id = topic_id_in(directory)
@@ -151,7 +177,7 @@ def read_staged(
         unread = True
     except (OSError, LogStoreError) as error:
         inode, problem = 0, str(error)
-    return Staged(*place, None, problem, topic_id, _partition_of(name), inode, unread, begun, in_doubt)
+    return Staged(*place, None, problem, inode, topic_id, _partition_of(name), unread, begun, in_doubt)
 
 
 def damaged_lines(log_dir: LogDirView, fallback: FallbackRecords | None = None) -> list[str]:

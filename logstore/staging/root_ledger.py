@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from layout.directory_name import DirectoryKind, DirectoryName
 from layout.ours import Ledger, LedgerEntry, LedgerEvent, StagedRecord
-from layout.scheme import LEDGER_FILE
+from layout.scheme import LEDGER_FILE, Scheme
 from logstore.errors import DamagedRecordError, UnreadableFileError
 from logstore.fs import Directory
 from logstore.log_dir import FallbackRecords, LogDir, LogDirView, StagingBeside, read_ledger
@@ -34,6 +34,7 @@ class RootLedger:
         except UnreadableFileError as error:
             self._cause = error
             self.problem = f"{root.path}/{LEDGER_FILE} {error}"
+        self._is_flat = log_dir.scheme is Scheme.FLAT
         self._own = self._entries(self.own, root.path)
         self._elsewhere: Mapping[str, LedgerEntry] = {}
         elsewhere = fallback.path_of(log_dir.path)
@@ -65,6 +66,11 @@ class RootLedger:
         for name, entry in (*self._elsewhere.items(), *self._own.items()):
             if entry.event is LedgerEvent.STAGED and entry.record is not None:
                 yield name, entry.record
+
+    def regular_record(self, name: str) -> StagedRecord | None:
+        """Give the record of a directory that surely is its own, whole and restorable; None: ask :meth:`record_of`."""
+        entry = self._own.get(name)
+        return entry.record if entry is not None and entry.is_regular and self._is_flat else None
 
     def is_whole(self, name: str) -> bool:
         """Whether a directory is staged, and no purge has begun to empty it."""

@@ -387,7 +387,7 @@ class _Staging:
 
     def _staged(self, move: _Move) -> Staged:
         record, place = move.record, (self._log_dir.path, self._placement, move.name, self._prefix + move.name)
-        return Staged(*place, record, None, record.topic_id, move.candidate.partition, move.inode)
+        return Staged(*place, record, None, move.inode)
 
     def _refuse(self, candidate: Candidate, why: str) -> None:
         self.outcome.refused.append(Refused(candidate, f"{candidate.path} was left where it is: {why}"))

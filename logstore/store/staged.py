@@ -111,8 +111,9 @@ class StagingStore(OpenStore):
         def entered(batch: Sequence[Staged]) -> None:
             with self._looking:
                 for staged in batch:
-                    if staged.partition is not None:
-                        self._index.drop_copy(staged.partition, staged.log_dir, staged.inode)
+                    partition = staged.partition
+                    if partition is not None:
+                        self._index.drop_copy(partition, staged.log_dir, staged.inode)
             if on_committed is not None:
                 on_committed(batch)
 

@@ -26,7 +26,6 @@ from logstore.staging import (
     damaged_lines,
     find_staged,
     list_staged,
-    listing,
     placement,
     read_staged,
     restored_path,
@@ -401,17 +400,17 @@ def test_a_directory_that_goes_while_it_is_listed_is_not_reported(
 ) -> None:
     put(our_log_dir)
     gone = put(our_log_dir, f"{NAME}.2")
-    real = listing.staged_names
+    real = Directory.directory_inodes
 
-    def then_it_goes(*arguments: Any) -> Any:
-        names = real(*arguments)
+    def then_it_goes(directory: Directory) -> list[tuple[str, int]]:
+        names = real(directory)
         if gone.exists():
             gone.rename(our_log_dir.parent / "gone")
             with (our_log_dir / "deleting" / LEDGER_FILE).open("ab") as file:
                 file.write(encode_event(event, gone.name))
         return names
 
-    monkeypatch.setattr(listing, "staged_names", then_it_goes)
+    monkeypatch.setattr(Directory, "directory_inodes", then_it_goes)
     assert [each.name for each in listed(our_log_dir)] == [NAME]
 
 

@@ -162,7 +162,7 @@ def test_another_directory_one_without_a_name_and_one_with_a_record_are_refused(
         stray = only(log_dir)
         for other in (
             stray._replace(inode=1),
-            stray._replace(partition=None),
+            stray._replace(found_partition=None),
             stray._replace(placement=Placement.SIBLING),
         ):
             with pytest.raises(ChangeRefusedError):

@@ -27,7 +27,7 @@ from tests.reconciler.protocol.control_requests import (
 )
 
 OLD, GONE, NEW = (TopicId(letter * 16) for letter in (b"o", b"g", b"n"))
-STRAY = Staged("/d1", Placement.IN_PLACE, "clicks-0.x-stray", "clicks-0.x-stray", None, "why", C, None, 9)
+STRAY = Staged("/d1", Placement.IN_PLACE, "clicks-0.x-stray", "clicks-0.x-stray", None, "why", 9, C)
 REQUEST = leader_and_isr(
     FULL, topic("fresh", A, 0), topic("bare", B, 0), topic("clicks", C, 0), topic("orders", NEW, 0)
 )
