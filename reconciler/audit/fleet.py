@@ -117,7 +117,9 @@ def _sole_copies(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
 
 def _sole_in_sync(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
     for row in rows:
-        detail = f"{_partitions(row)} {row['verdict']} on {_brokers(row)}, which holds the only in-sync replica"
+        detail = (
+            f"{_partitions(row)} {row['verdict']} on {_brokers(row)}, where the metadata has the only in-sync replica"
+        )
         yield _finding("ONLY_IN_SYNC_COPY", row, row["topic"], detail)
 
 

@@ -204,7 +204,7 @@ FLEET_ADVICE: Mapping[str, Advice] = {
         "If this one goes, the data is gone.",
     ),
     "ONLY_IN_SYNC_COPY": Advice(
-        "The only replica that is in sync is one that has a finding.",
+        "Where the metadata has the only in-sync replica of a partition, there is a finding.",
         "If it goes, the partition is offline or loses records.",
     ),
     "OWN_METADATA": Advice(
@@ -284,8 +284,16 @@ def location_of(finding: Mapping[str, Any]) -> str:
 def full_evidence(finding: Mapping[str, Any]) -> str:
     """The evidence, with the copy rank before it, and after it a remark on the only in-sync replica and the doubt."""
     rank = "" if finding["copy_rank"] is None else f"copy {finding['copy_rank']}: "
-    only = "; the metadata's only in-sync replica" if finding["only_in_sync"] else ""
+    only = _only_in_sync(finding) if finding["only_in_sync"] else ""
     return with_doubt(f"{rank}{finding['evidence']}{only}", finding["doubt"])
+
+
+def _only_in_sync(finding: Mapping[str, Any]) -> str:
+    """Remark that the partition's only in-sync replica is here, or should be: what has another topic ID is none."""
+    here, wanted = finding["disk_topic_id"], finding["metadata_topic_id"]
+    if here and wanted and here != wanted:
+        return f"; this is not the metadata's only in-sync replica, which has topic ID {wanted} and should be here"
+    return "; the metadata's only in-sync replica"
 
 
 def with_doubt(evidence: str, doubt: str | None) -> str:

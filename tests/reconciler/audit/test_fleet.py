@@ -161,7 +161,7 @@ def test_a_missing_replica_that_is_the_only_in_sync_one_is_reported(tmp_path: Pa
     rows = [row(1), row(2), live(2, NEW)]
     (finding,) = fleet(tmp_path, rows, state(1, 2, isr=(1,)))
     assert (finding.kind, finding.subject) == ("ONLY_IN_SYNC_COPY", "t")
-    assert finding.detail == "partition 0 is MISSING on broker 1, which holds the only in-sync replica"
+    assert finding.detail == "partition 0 is MISSING on broker 1, where the metadata has the only in-sync replica"
 
 
 def test_a_missing_replica_with_in_sync_peers_is_no_fleet_finding(tmp_path: Path) -> None:

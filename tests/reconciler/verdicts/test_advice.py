@@ -51,7 +51,10 @@ def test_a_finding_is_where_its_path_says() -> None:
 
 def test_the_evidence_tells_the_rank_of_a_copy_and_the_only_replica_in_sync() -> None:
     finding = {"evidence": "twice", "copy_rank": 2, "only_in_sync": True, "doubt": None}
+    finding |= {"disk_topic_id": "new", "metadata_topic_id": "new"}
     assert full_evidence(finding) == "copy 2: twice; the metadata's only in-sync replica"
+    other = "; this is not the metadata's only in-sync replica, which has topic ID new and should be here"
+    assert full_evidence({**finding, "disk_topic_id": "old"}) == f"copy 2: twice{other}"
     assert full_evidence({**finding, "copy_rank": None, "only_in_sync": False}) == "twice"
 
 

@@ -1,0 +1,40 @@
+"""What the commands say of a replica depends on what else is on the broker: each sentence over the real output."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from click.testing import Result
+
+from reconciler.desired import DesiredBuilder, MetadataIdentity
+from reconciler.sources import parquet
+from tests.reconciler.cli.conftest import CLUSTER, ORDERS, Cluster
+
+Run = Callable[..., Result]
+UNIQUE = "0123456789abcdef0123456789abcdef"
+
+
+def saved(cluster: Cluster, *in_sync: int, **identity: int) -> str:
+    """Metadata of this moment: ``orders`` has two partitions on brokers 1 and 2, in sync where it is said."""
+    folder, builder = cluster.folder / "now", DesiredBuilder()
+    for partition in range(2):
+        builder.partition("orders", str(ORDERS), partition, [1, 2], isr=list(in_sync), leader=in_sync[0])
+    folder.mkdir()
+    now_ms = time.time_ns() // 1_000_000
+    parquet.save_state(
+        builder.build(MetadataIdentity("kraft", "x", CLUSTER, timestamp_ms=now_ms, **identity)), str(folder)
+    )
+    return str(folder)
+
+
+def words(result: Result) -> str:
+    return " ".join(result.stdout.replace("\\\n", " ").split())
+
+
+def test_a_replica_of_another_topic_id_is_not_called_the_only_one_in_sync(cluster: Cluster, run: Run) -> None:
+    """It should be there, and is not: what lies in its place is of a topic that was deleted."""
+    metadata = saved(cluster, 2)
+    shown = run("audit", cluster.log_dirs[1], "--metadata", metadata).stdout
+    assert f"this is not the metadata's only in-sync replica, which has topic ID {ORDERS} and should be here" in shown
+    assert "partition 1 is STALE_ID on broker 2, where the metadata has the only in-sync replica" in shown
