@@ -68,7 +68,7 @@ def _write_json(brokers: Sequence[ExaminedBroker], output: str | None) -> None:
             "metadata": {"trust": each.situation.trust.value, "why": each.situation.trust_why or None},
             "totals": each.totals,
             "evidence": each.evidence,
-            "fleet": [{"kind": kind, "detail": detail} for kind, detail in each.fleet],
+            "fleet": [{"kind": kind, "subject": subject, "detail": detail} for kind, subject, detail in each.fleet],
             "starts": each.start.starts,
             "sentence": each.start.sentence,
             "staged": each.situation.staged,

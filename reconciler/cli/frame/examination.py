@@ -63,8 +63,8 @@ class ExaminedBroker:
     """Findings by verdict, the most urgent first."""
     evidence: Mapping[str, str]
     """Place and evidence of the first finding of each verdict."""
-    fleet: Sequence[tuple[str, str]]
-    """Kind and detail of each finding of the fleet that is about this broker."""
+    fleet: Sequence[tuple[str, str, str]]
+    """Kind, subject and detail of each finding of the fleet that is about this broker."""
     start: Preflight
     situation: Situation
     steps: Sequence[Step]
@@ -192,7 +192,7 @@ def _examined(
         broker.node if broker.node >= 0 else None,
         {verdict.value: each.number for verdict, each in found.items()},
         {verdict.value: _first(several[0]) for verdict, several in _by_verdict(judged).items()},
-        [(kind, detail) for kind, _, detail in fleet],
+        fleet,
         start,
         situation,
         next_steps(situation),

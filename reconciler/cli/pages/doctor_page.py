@@ -57,8 +57,8 @@ def _findings(page: Page, examined: ExaminedBroker) -> None:
         urgency = Severity.CALM if ignored else severity(verdict)
         head = f"{urgency}: {count(examined.totals[name])} {name}. {ADVICE[verdict].meaning}"
         _text(page, f"{head} First: {examined.evidence[name]}", "  ")
-    for kind, detail in examined.fleet[: max(0, _REST - len(found))]:
-        _text(page, f"fleet: {kind}. {FLEET_ADVICE[kind].meaning} {detail}", "  ")
+    for kind, subject, detail in examined.fleet[: max(0, _REST - len(found))]:
+        _text(page, f"fleet: {kind}. {FLEET_ADVICE[kind].meaning} {subject}: {detail}", "  ")
     calm = [f"{examined.totals[name]} {name}" for name in examined.totals if name in benign]
     if calm:
         _text(page, f"nobody has to act on: {', '.join(calm)}", "  ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 
@@ -38,3 +39,13 @@ def test_a_replica_of_another_topic_id_is_not_called_the_only_one_in_sync(cluste
     shown = run("audit", cluster.log_dirs[1], "--metadata", metadata).stdout
     assert f"this is not the metadata's only in-sync replica, which has topic ID {ORDERS} and should be here" in shown
     assert "partition 1 is STALE_ID on broker 2, where the metadata has the only in-sync replica" in shown
+
+
+def test_a_finding_of_the_fleet_names_what_it_is_about(cluster: Cluster, run: Run) -> None:
+    doctor = ("doctor", cluster.log_dirs[1], "--metadata", saved(cluster, 2))
+    said = (
+        "fleet: ONLY_IN_SYNC_COPY. Where the metadata has the only in-sync replica of a partition, there is a finding."
+    )
+    assert f"{said} orders: partition 1 is STALE_ID on broker 2" in words(run(*doctor))
+    (broker,) = json.loads(run(*doctor, "--format", "json").stdout)["brokers"]
+    assert broker["fleet"][0]["subject"] == "orders"
