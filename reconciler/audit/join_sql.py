@@ -38,10 +38,10 @@ DESIRED = """
 
 _DESIRED = f"SELECT r.cluster, r.node_id AS node, {DESIRED}"
 
-# Only keys that need a count are listed: two live directories, or a live and a future or deleted one.
+# Only keys that need a count are listed: two live directories, or a live one and one beside it that is not.
 _COPIES = """
     SELECT cluster, node, topic, partition, count(*) FILTER (WHERE kind = 'live') AS copies
-    FROM observed WHERE kind IN ('live', 'future', 'delete') AND node >= 0
+    FROM observed WHERE kind IN ('live', 'future', 'delete', 'stray', 'staged') AND node >= 0
     GROUP BY cluster, node, topic, partition HAVING count(*) > 1
 """
 

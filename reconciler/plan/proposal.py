@@ -354,7 +354,9 @@ class PlanDraft:
         for (broker, _, partition), found in copies.items():
             for each, row, wanted in found:
                 if (broker, wanted["topic"], partition) in self._stays:
-                    self._leave(each, "the metadata wants it, and a replica of the partition is live")
+                    # The step of a stray is this very plan; what becomes of it, the broker as a whole tells.
+                    command = self._call(each).doctor() if each.verdict is Verdict.STRAY else None
+                    self._leave(each, "the metadata wants it, and a replica of the partition is live", command=command)
                 elif len(found) > 1:
                     reason = f"{len(found)} replicas could come back: choose one of them, and restore it"
                     self._leave(each, reason, command=self._call(each).staged())

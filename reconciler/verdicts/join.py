@@ -191,6 +191,10 @@ def _times_of_brokers(rows: Sequence[Row], speaks: Mapping[BrokerKey, JudgedBrok
     }
 
 
+_BESIDE_LIVE = frozenset({"live", "future", "delete", "stray", "staged"})
+"""Kinds of directories whose verdict depends on the live replicas of their partition on the broker."""
+
+
 def _wanted(row: Row, broker: BrokerKey, cluster: _WantedReplicas) -> Row | None:
     if row["kind"] == "live":
         return cluster.by_name.get((broker.node, row["topic"], row["partition"]))
@@ -207,7 +211,7 @@ def _on_disk(row: Row, broker: BrokerKey, wanted: Row | None, topics: KnownTopic
         kind=row["kind"],
         state=row["metadata_state"] or "",
         problem=row["problem"] or "",
-        copies=copies if row["kind"] in ("live", "future", "delete") else 0,
+        copies=copies if row["kind"] in _BESIDE_LIVE else 0,
         due=row["due_ms"] is not None and row["due_ms"] <= context.now_ms,
         moving=wanted is not None and (wanted["adding"] or wanted["removing"]),
     )

@@ -200,6 +200,11 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         Verdict.STAGED,
+        lambda r: (r.kind == "staged") & r.wanted & _no(r.copies == 0),
+        "staged, and the metadata wants topic ID {disk_topic_id} here, but a replica is live in its place",
+    ),
+    Case(
+        Verdict.STAGED,
         lambda r: (r.kind == "staged") & r.wanted,
         "staged, but the metadata wants topic ID {disk_topic_id} here: restore it",
     ),
@@ -217,6 +222,11 @@ CASES: tuple[Case, ...] = (
         "a broker will delete it 60 s after its next start, but the metadata wants topic ID {disk_topic_id} here",
     ),
     Case(Verdict.MARKED_DELETE, lambda r: r.kind == "delete", "a broker will delete it 60 s after its next start"),
+    Case(
+        Verdict.STRAY,
+        lambda r: (r.kind == "stray") & r.wanted & _no(r.copies == 0),
+        "a broker moved it aside; the metadata wants topic ID {disk_topic_id} here, but a replica is live in its place",
+    ),
     Case(
         Verdict.STRAY,
         lambda r: (r.kind == "stray") & r.wanted,

@@ -17,7 +17,7 @@ differently, with the same answer:
 - a hash leads the keys of the large join, because Spark compares the first eight bytes of the first key in place, and
   topic names often begin alike;
 - ``live`` counts the copies of a live partition by a window over the keys of the join that follows, which needs no
-  shuffle and no sort of its own; ``copies`` serves only the few future directories;
+  shuffle and no sort of its own; ``copies`` serves only the few directories that are not live;
 - directories that are not live, mostly few, meet only the wanted replicas whose topic ID occurs among them;
 - ``desired`` takes its cluster from ``speaks``: of a constant, Spark would make a condition instead of a key.
 
@@ -89,9 +89,12 @@ _DISKS = f"SELECT *, struct({', '.join(CARRIED)}) AS disk FROM observed"
 
 _DESIRED = f"SELECT *, xxhash64(topic, partition, node) AS hash FROM (SELECT s.cluster, s.node, {DESIRED})"
 
+_BESIDE_LIVE = "('future', 'delete', 'stray', 'staged')"
+"""Directories whose verdict depends on the live replicas of their partition on the broker."""
+
 _COPIES = f"""
     SELECT {_PARTITION_KEYS}, count(*) AS copies
-    FROM observed LEFT SEMI JOIN (SELECT * FROM observed WHERE kind IN ('future', 'delete')) f USING ({_PARTITION_KEYS})
+    FROM observed LEFT SEMI JOIN (SELECT * FROM observed WHERE kind IN {_BESIDE_LIVE}) f USING ({_PARTITION_KEYS})
     WHERE kind = 'live' AND node >= 0
     GROUP BY {_PARTITION_KEYS}
 """
@@ -111,7 +114,7 @@ _PAIRS = f"""
                WHERE wanted_topic_id IN (SELECT disk_topic_id FROM observed WHERE kind <> 'live')) d ON {SAME_TOPIC_ID}
     LEFT JOIN copies c
       ON o.topic = c.topic AND o.partition = c.partition AND o.node = c.node AND o.cluster = c.cluster
-     AND o.kind IN ('future', 'delete')
+     AND o.kind IN {_BESIDE_LIVE}
 """
 
 SPARK_VIEWS: dict[str, str] = {

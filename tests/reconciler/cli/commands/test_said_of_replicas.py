@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
 import time
 from collections.abc import Callable
 
 from click.testing import Result
 
+from layout.directory_name import stray_name
 from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
-from tests.reconciler.cli.conftest import CLUSTER, ORDERS, Cluster
+from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, stage_replica
+from tests.reconciler.cli.conftest import CLUSTER, ORDERS, Cluster, long_written
 
 Run = Callable[..., Result]
 UNIQUE = "0123456789abcdef0123456789abcdef"
@@ -49,3 +53,41 @@ def test_a_finding_of_the_fleet_names_what_it_is_about(cluster: Cluster, run: Ru
     assert f"{said} orders: partition 1 is STALE_ID on broker 2" in words(run(*doctor))
     (broker,) = json.loads(run(*doctor, "--format", "json").stdout)["brokers"]
     assert broker["fleet"][0]["subject"] == "orders"
+
+
+def test_what_a_live_replica_keeps_from_coming_back_is_not_said_to_be_restored(cluster: Cluster, run: Run) -> None:
+    """Where the name is free it is."""
+    log_dir, metadata = cluster.log_dir(1), saved(cluster, 1, 2)
+    stray = log_dir / stray_name("orders", 0, UNIQUE)
+    shutil.copytree(log_dir / "orders-0", stray)
+    stage_replica(str(log_dir), 1, FAR_AWAY_MS)
+    shutil.copytree(log_dir / "orders-0", log_dir / "orders-1")
+    long_written(log_dir)
+    wants = f"the metadata wants topic ID {ORDERS} here"
+
+    def evidence() -> dict[str, str]:
+        document = json.loads(run("audit", log_dir, "--metadata", metadata, "--all", "--format", "json").stdout)
+        return {each["verdict"]: each["evidence"] for each in document["findings"]}
+
+    found = evidence()
+    assert found["STRAY"] == f"a broker moved it aside; {wants}, but a replica is live in its place"
+    assert found["STAGED"] == f"staged, and {wants}, but a replica is live in its place"
+    for name in ("orders-0", "orders-1"):
+        shutil.rmtree(log_dir / name)
+    found = evidence()
+    assert found["STRAY"] == f"a broker moved it aside, but {wants}: restore it"
+    assert found["STAGED"] == f"staged, but {wants}: restore it"
+
+
+def test_a_stray_with_a_live_replica_in_its_place_is_led_to_its_way_out_and_not_to_the_same_plan(
+    cluster: Cluster, run: Run
+) -> None:
+    log_dir, metadata = cluster.log_dir(1), saved(cluster, 1, 2)
+    stray = log_dir / stray_name("orders", 0, UNIQUE)
+    shutil.copytree(log_dir / "orders-0", stray)
+    long_written(log_dir)
+    planned = run("plan", log_dir, "--metadata", metadata, "--strays", "--format", "json")
+    (left,) = json.loads(planned.stdout)["left_alone"]
+    assert left["next"] == f"logstore doctor {log_dir} --metadata {metadata}"
+    shown = words(run(*shlex.split(left["next"])[1:]))
+    assert f"mv -n {stray} {log_dir}.{stray.name}" in shown
