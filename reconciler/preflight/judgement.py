@@ -74,8 +74,10 @@ class Preflight:
         if self.starts:
             first = f"{self.asked} would start here"
         else:
-            reasons = count(totals[StartEffect.STARTUP_ABORTS], "reason")
-            first = f"{self.asked} would not start here, for {reasons}"
+            why = f"for {count(totals[StartEffect.STARTUP_ABORTS], 'reason')}"
+            if {each.rule for each in self.findings if each.effect is StartEffect.STARTUP_ABORTS} == {"lock_held"}:
+                why = "while another process has the log dirs open"
+            first = f"{self.asked} would not start here, {why}"
             parts = [f"once it does: {parts[0]}", *parts[1:]] if parts else []
         if not self.with_metadata:
             parts.append("without metadata it is not known which replicas the cluster wants here")

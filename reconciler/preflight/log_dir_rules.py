@@ -222,7 +222,8 @@ def scheme(seen: SeenLogDir) -> Iterator[Finding]:
 def stop_and_segments(seen: SeenLogDir) -> Iterator[Finding]:
     """Find notes that end nothing: no clean stop, which costs time, and replicas without a segment."""
     current = [each for each in seen.directories if each.kind is DirectoryKind.LIVE and not each.is_link]
-    if current and not seen.stopped_cleanly:
+    # While a broker runs the marker is never there, and nothing tells yet how it will stop.
+    if current and not seen.stopped_cleanly and seen.lock_held_by is None:
         sentence = (
             f"the last stop was not a clean one, so the start takes longer: {count(len(current), 'replica')} may have "
             "to be recovered from the recovery point on"

@@ -184,6 +184,8 @@ def _known_under_another_id(row: Any) -> Any:
     return _no(row.disk_topic_id == "") & _no(row.name_topic_id == "") & differs
 
 
+_DELETED_SOON = "a broker deletes it 60 s after it marked it, or after its next start"
+
 CASES: tuple[Case, ...] = (
     Case(
         Verdict.ABSENT,
@@ -213,15 +215,14 @@ CASES: tuple[Case, ...] = (
     Case(
         Verdict.MARKED_DELETE,
         lambda r: (r.kind == "delete") & r.wanted & _no(r.copies == 0),
-        "a broker will delete it 60 s after its next start; a move between log dirs left it, and the live copy is on "
-        "this broker",
+        f"{_DELETED_SOON}; a move between log dirs left it, and the live copy is on this broker",
     ),
     Case(
         Verdict.MARKED_DELETE,
         lambda r: (r.kind == "delete") & r.wanted,
-        "a broker will delete it 60 s after its next start, but the metadata wants topic ID {disk_topic_id} here",
+        f"{_DELETED_SOON}, but the metadata wants topic ID {{disk_topic_id}} here",
     ),
-    Case(Verdict.MARKED_DELETE, lambda r: r.kind == "delete", "a broker will delete it 60 s after its next start"),
+    Case(Verdict.MARKED_DELETE, lambda r: r.kind == "delete", _DELETED_SOON),
     Case(
         Verdict.STRAY,
         lambda r: (r.kind == "stray") & r.wanted & _no(r.copies == 0),

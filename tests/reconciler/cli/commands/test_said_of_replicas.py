@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+import pytest
 from click.testing import Result
 
-from layout.directory_name import stray_name
+from layout.directory_name import delete_name, stray_name
 from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
 from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, stage_replica
@@ -35,6 +38,22 @@ def saved(cluster: Cluster, *in_sync: int, **identity: int) -> str:
 
 def words(result: Result) -> str:
     return " ".join(result.stdout.replace("\\\n", " ").split())
+
+
+@pytest.fixture
+def in_use(cluster: Cluster) -> Iterator[str]:
+    """The log dir of broker 1, while another process holds its lock."""
+    log_dir = cluster.log_dirs[0]
+    code = (
+        "import sys; from logstore.log_dir import LogDir; held = LogDir.open(sys.argv[1]); print(flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, log_dir], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        yield log_dir
+        holder.communicate("\n")
 
 
 def test_a_replica_of_another_topic_id_is_not_called_the_only_one_in_sync(cluster: Cluster, run: Run) -> None:
@@ -91,3 +110,24 @@ def test_a_stray_with_a_live_replica_in_its_place_is_led_to_its_way_out_and_not_
     assert left["next"] == f"logstore doctor {log_dir} --metadata {metadata}"
     shown = words(run(*shlex.split(left["next"])[1:]))
     assert f"mv -n {stray} {log_dir}.{stray.name}" in shown
+
+
+def test_what_is_marked_for_deletion_goes_beside_a_running_broker_too(cluster: Cluster, run: Run) -> None:
+    log_dir = cluster.log_dir(1)
+    shutil.copytree(log_dir / "orders-0", log_dir / delete_name("gone", 0, UNIQUE))
+    shown = run("audit", log_dir, "--metadata", cluster.metadata).stdout
+    assert "a broker deletes it 60 s after it marked it, or after its next start" in shown
+
+
+def test_of_a_broker_that_runs_it_is_not_said_how_it_was_stopped(cluster: Cluster, in_use: str, run: Run) -> None:
+    result = run("preflight", in_use, "--metadata", cluster.metadata)
+    assert "startup_aborts" in result.stdout and "the last stop" not in result.stdout
+    last = result.stderr.splitlines()[-1]
+    assert last.endswith("KRaft mode would not start here, while another process has the log dirs open")
+    shown = words(run("doctor", in_use, "--metadata", saved(cluster, 1, 2)))
+    assert "would not start here, while another process has the log dirs open Nothing has to be done." in shown
+
+
+def test_what_is_the_last_stop_of_a_stopped_broker_is_said(cluster: Cluster, run: Run) -> None:
+    result = run("preflight", cluster.log_dirs[0], "--metadata", cluster.metadata)
+    assert "the last stop was not a clean one" in result.stdout
