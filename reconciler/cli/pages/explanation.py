@@ -95,13 +95,14 @@ def judge_name(
         and each.observed["name"] == home.name
         and each.observed["log_dir"] == rows[0]["log_dir"]
     ]
+    limit = " ".join(filter(None, (_limit(rows[0]["node_id"], states), _ALONE if has_more else "")))
     modes = {each.mode for each in possible_brokers(home, states)}
     mode = modes.pop() if len(modes) == 1 else None
     return tuple(
         ExplainedVerdict(
             each.verdict.value,
             _UNSEEN if unseen and each.verdict is Verdict.FUTURE else _evidence(each, clusters),
-            *_words(each, mode, _limit(rows[0]["node_id"], states) or (_ALONE if has_more else "")),
+            *_words(each, mode, limit),
             _next(each, rows[0]["node_id"], call),
         )
         for each in judged[:_JUDGED_MOST]

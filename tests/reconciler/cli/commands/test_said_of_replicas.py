@@ -131,3 +131,10 @@ def test_of_a_broker_that_runs_it_is_not_said_how_it_was_stopped(cluster: Cluste
 def test_what_is_the_last_stop_of_a_stopped_broker_is_said(cluster: Cluster, run: Run) -> None:
     result = run("preflight", cluster.log_dirs[0], "--metadata", cluster.metadata)
     assert "the last stop was not a clean one" in result.stdout
+
+
+def test_ok_by_a_brokers_own_metadata_is_ok_no_further_than_its_log_dir_either(cluster: Cluster, run: Run) -> None:
+    path = f"{cluster.log_dirs[0]}/orders-0"
+    shown = words(run("explain", path, "--metadata", saved(cluster, 1, 2, keeper=1)))
+    assert "it is this broker's own copy, and nothing since is known" in shown
+    assert "seen where that one is named with --log-dir" in shown
