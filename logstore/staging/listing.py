@@ -30,7 +30,7 @@ from logstore.staging.placement import Placement, name_below_log_dir, staging_ro
 from logstore.staging.records import topic_id_in
 from logstore.staging.root_ledger import RootLedger
 
-BROKERS_STRAY: Final = "a broker left it; nothing says when it may go"
+BROKERS_STRAY: Final = "no record here says when it may go: a broker left it, or its record lies elsewhere"
 """The problem of a stray without a record."""
 
 

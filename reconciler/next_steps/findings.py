@@ -60,9 +60,9 @@ def _tells_what_it_was(name: str | None, topic_id: str | None) -> bool:
 
 
 def step_of_strays(number: int, call: Call) -> Step:
-    """Return the step that gives a due time to strays that a broker left, without which no purge takes them."""
-    left = count(number, "stray that a broker left has", "strays that a broker left have")
-    why = f"{left} no due time, and no purge takes what has none: plan to give one to what is surely unwanted"
+    """Return the step that gives a due time to strays without a record, without which no purge takes them."""
+    left = count(number, "stray has", "strays have")
+    why = f"{left} no due time here, and no purge takes what has none: plan to give one to what is surely unwanted"
     return Step(why, call.plan(strays=True))
 
 

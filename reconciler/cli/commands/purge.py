@@ -18,6 +18,7 @@ from logstore.staging import Placement, Staged
 from reconciler.cli.frame import (
     Exit,
     OpenedLogDirs,
+    describe_staged,
     fallback_records,
     log_dirs_in,
     on_signals,
@@ -141,7 +142,7 @@ def _plan(
         except NotALogDirError as error:
             opened.refuse(str(error), Exit.USAGE)
         except OSError as error:
-            opened.refuse(f"{path}: {error.strerror}", Exit.PARTLY_FAILED)
+            opened.refuse(f"{path}: what is staged cannot be listed: {error.strerror}", Exit.PARTLY_FAILED)
     return reports
 
 
@@ -226,7 +227,7 @@ def _lines(report: LogDirPurge) -> list[str]:
         + (
             "empty already"
             if purged.record is None
-            else f"{purged.partition}, topic ID {purged.record.topic_id}, {count(purged.files, 'file')}, "
+            else f"{describe_staged(purged.partition, purged.record.topic_id)}, {count(purged.files, 'file')}, "
             f"{size(purged.bytes)}, due {moment(purged.record.due_ms)}"
         )
         for purged in report.purged

@@ -101,7 +101,8 @@ class PlannedRestore:
             return f"{start}leave {self.staged.location} as a stray, without a due time"
         if self.to is None:
             return f"{start}keep {self.staged.location}: {self.problem}"
-        return f"{start}restore {self.staged.location} as {self.to.path}: {describe_staged(self.staged)}"
+        what = describe_staged(self.staged.partition, self.staged.topic_id)
+        return f"{start}restore {self.staged.location} as {self.to.path}: {what}"
 
 
 def run(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 
+from layout.ids import TopicId
 from logstore import LogStoreError
 from logstore.log_dir import FallbackRecords, LogDirView, ReadOnlyLogDir
 from logstore.purge import measure_removal
@@ -47,7 +48,7 @@ class StagedRow:
         state: ``due``, ``staged``, ``stray`` (a broker left it), or ``damaged`` (its record is unusable).
         topic: full name; None: unknown.
         partition: None: unknown.
-        topic_id: None: unknown.
+        topic_id: None: it has none, or it is unknown.
         bytes: the bytes that a purge would free.
         files: number of files, without the record.
         staged_ms: when it was staged, in ms since 1970.
@@ -105,7 +106,7 @@ def _rows(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tu
         except LogStoreError as error:
             unreadable.append(str(error))
         except OSError as error:
-            unreadable.append(f"{path}: {error.strerror}")
+            unreadable.append(f"{path}: what is staged cannot be listed: {error.strerror}")
     return rows, unreadable
 
 
@@ -122,7 +123,7 @@ def _row(log_dir: LogDirView, staged: Staged, now_ms: int) -> StagedRow:
         state=_state(staged, now_ms),
         topic=None if staged.partition is None else staged.partition.topic,
         partition=None if staged.partition is None else staged.partition.partition,
-        topic_id=None if staged.topic_id is None else str(staged.topic_id),
+        topic_id=str(staged.topic_id) if staged.topic_id not in (None, TopicId.ZERO) else None,
         bytes=number_of_bytes,
         files=files,
         staged_ms=None if record is None else record.staged_ms,

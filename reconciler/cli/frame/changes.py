@@ -14,11 +14,11 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from layout.errors import InvalidNameError
+from layout.ids import TopicId
 from layout.scheme import INTENT_FILE, STAGING_DIR, UNCLEAN_FILE
 from logstore import ChangeRefusedError, LogDirInUseError, LogStoreError, NotALogDirError, UnknownReplicaError
 from logstore.log_dir import FallbackRecords, LogDir, StagingBeside, find_lock_holder
 from logstore.namespaces import PlannedChange, carry_out
-from logstore.staging import Staged
 from logstore.store import LogStore, StoreOptions, recover_all
 from reconciler.cli.frame.inputs import log_dirs_in
 from reconciler.cli.frame.lifecycle import Exit, say
@@ -235,7 +235,9 @@ class OpenedLogDirs:
         return Exit.PARTLY_FAILED if worked else max(self._codes)
 
 
-def describe_staged(staged: Staged) -> str:
+def describe_staged(partition: object | None, topic_id: TopicId | None) -> str:
     """Describe a staged directory in a line for people: its partition and topic ID, as far as they are known."""
-    what = "nobody knows what" if staged.partition is None else str(staged.partition)
-    return f"{what}, topic ID {staged.topic_id or 'unknown'}"
+    what = "nobody knows what" if partition is None else str(partition)
+    if topic_id == TopicId.ZERO:
+        return f"{what}, without a topic ID"
+    return f"{what}, topic ID {topic_id or 'unknown'}"

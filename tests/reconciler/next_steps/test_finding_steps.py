@@ -88,8 +88,8 @@ def test_a_replica_without_topic_id_leads_from_preflight_to_what_decides_whether
 
 def test_strays_without_a_due_time_lead_to_a_plan_that_gives_them_one() -> None:
     one, two = (step_of_strays(number, CALL) for number in (1, 2))
-    assert one.why.startswith("1 stray that a broker left has no due time")
-    assert two.why.startswith("2 strays that a broker left have no due time")
+    assert one.why.startswith("1 stray has no due time here")
+    assert two.why.startswith("2 strays have no due time here")
     assert one.command == two.command == CALL.plan(strays=True)
 
 

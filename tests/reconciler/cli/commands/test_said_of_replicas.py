@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import Result
@@ -138,3 +139,43 @@ def test_ok_by_a_brokers_own_metadata_is_ok_no_further_than_its_log_dir_either(c
     shown = words(run("explain", path, "--metadata", saved(cluster, 1, 2, keeper=1)))
     assert "it is this broker's own copy, and nothing since is known" in shown
     assert "seen where that one is named with --log-dir" in shown
+
+
+def test_a_staged_stray_without_a_topic_id_has_none(cluster: Cluster, run: Run, tmp_path: Path) -> None:
+    log_dir, metadata = cluster.log_dir(1), saved(cluster, 1, 2)
+    stray = log_dir / stray_name("orders", 0, UNIQUE)
+    shutil.copytree(log_dir / "orders-0", stray)
+    (stray / "partition.metadata").unlink()
+    long_written(log_dir)
+    plan = tmp_path / "plan.json"
+    planned = run("plan", log_dir, "--metadata", metadata, "--strays", "--strays-without-id", "-o", plan)
+    assert run("apply", plan).exit_code == 0, planned.output
+    (row,) = json.loads(run("staged", log_dir, "--format", "json").stdout)["rows"]
+    assert (row["state"], row["topic_id"]) == ("staged", None)
+    gone = run("purge", log_dir, "--location", stray.name, "--before-due", "--dry-run").stdout
+    assert f"purge {stray.name}: orders-0, without a topic ID, " in gone
+
+
+def test_a_record_that_lies_elsewhere_is_not_called_a_brokers_doing(cluster: Cluster, run: Run) -> None:
+    stray = cluster.log_dir(1) / stray_name("orders", 7, UNIQUE)
+    stray.mkdir()
+    said = "no record here says when it may go: a broker left it, or its record lies elsewhere"
+    assert said in run("staged", cluster.log_dirs[0]).stdout
+    assert f"keep {stray.name}: {said}" in run("purge", cluster.log_dirs[0]).stdout
+
+
+def test_a_staging_root_that_may_not_be_listed_is_not_taken_for_the_log_dir(
+    cluster: Cluster, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_dir = cluster.log_dirs[0]
+    stage_replica(log_dir, 0, FAR_AWAY_MS)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    for verb in ("staged", "purge"):
+        monkeypatch.setattr("logstore.staging.listing.staged_names", refuse)
+        monkeypatch.setattr("logstore.purge.run.staged_names", refuse, raising=False)
+        result = run(verb, log_dir, *(["--dry-run"] if verb == "purge" else []))
+        assert result.exit_code == 4
+        assert f"logstore: {log_dir}: what is staged cannot be listed: Permission denied" in result.stderr

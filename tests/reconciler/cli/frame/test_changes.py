@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from layout.ids import TopicId
 from layout.scheme import UNCLEAN_FILE
 from logstore.fs import TEMPORARY, Disk
 from logstore.log_dir import FallbackRecords, LogDir, ReadOnlyLogDir
@@ -32,6 +33,7 @@ from reconciler.cli.frame import (
 from reconciler.cli.frame.changes import open_store
 from reconciler.errors import RefusedError
 from tests.logstore.changes import lies, look, two_disks
+from tests.reconciler.cli.conftest import ORDERS
 
 Run = Callable[..., Result]
 
@@ -78,7 +80,10 @@ def test_rows_are_written_in_every_text_format(tmp_path: Path, form: Format, tex
 def test_a_staged_directory_is_described_by_its_partition_and_its_topic_id(cluster) -> None:
     (cluster.log_dir(1) / f"orders-3.{'0' * 32}-stray").mkdir()
     with ReadOnlyLogDir.open(str(cluster.log_dir(1))) as log_dir:
-        assert [describe_staged(staged) for staged in find_staged(log_dir)] == ["orders-3, topic ID unknown"]
+        (staged,) = find_staged(log_dir)
+    assert describe_staged(staged.partition, staged.topic_id) == "orders-3, topic ID unknown"
+    assert describe_staged(staged.partition, ORDERS) == f"orders-3, topic ID {ORDERS}"
+    assert describe_staged(None, TopicId.ZERO) == "nobody knows what, without a topic ID"
 
 
 def test_what_an_offline_log_dir_has_no_part_in_was_done_in_part(tmp_path: Path, run: Run) -> None:
