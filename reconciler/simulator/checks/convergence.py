@@ -25,6 +25,7 @@ from reconciler.simulator.checks.invariants import BrokenInvariantError, Invaria
 from reconciler.simulator.cluster import Cluster, Member
 from reconciler.simulator.kernel import Record
 from reconciler.simulator.machine import SEGMENT_FILE, decode_records
+from reconciler.text import moment
 
 WITHIN_MS = 900_000
 """The simulated time in which a cluster must come to rest once there are no more faults."""
@@ -219,7 +220,8 @@ def _wrong_in_staging(cluster: Cluster, member: Member) -> Iterator[str]:
         if staged.record is None:
             yield f"{member.name} has {staged.location}, which has no record"
         elif staged.record.due_ms < late_ms:
-            yield f"{member.name} has {staged.location}, which was due at {staged.record.due_ms}, and it is {now_ms}"
+            due = moment(staged.record.due_ms)
+            yield f"{member.name} has {staged.location}, which was due at {due}, and it is {moment(now_ms)}"
 
 
 def _wrong_in_replicas(cluster: Cluster) -> Iterator[str]:

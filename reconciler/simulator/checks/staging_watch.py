@@ -27,6 +27,7 @@ from logstore import DELETE_DELAY, STALE_DELAY, LogStoreError
 from logstore.purge import Purged
 from logstore.store import Entry, LogStore
 from reconciler.simulator.cluster import Member, Oracle
+from reconciler.text import moment
 from reconciler.verdicts import Verdict
 
 _Identity = tuple[str, int | None]
@@ -73,7 +74,7 @@ class StagingWatch:
             return  # an empty directory: its replica was reported before, or the next look misses it
         self._looks.setdefault(member.node_id, _LastLook()).purged.append(record)
         if record.due_ms > now_ms:
-            yield f"{member.name} purged {purged.location} at {now_ms}, which was due at {record.due_ms}"
+            yield f"{member.name} purged {purged.location}, {_too_early(record, now_ms)}"
 
     def look_inside(self, member: Member, now_ms: int) -> Iterator[str]:
         """Check the names between two changes of a disk, within an event, and yield what is wrong.
@@ -109,7 +110,7 @@ class StagingWatch:
         for name, record in went:
             undone = (str(record.topic_id), record.partition) in identities
             if record.due_ms > now_ms and not undone and record not in seen.purged:
-                yield f"{member.name} lost {name}, which is due at {record.due_ms}, and it is {now_ms}"
+                yield f"{member.name} lost {name}, {_too_early(record, now_ms)}"
         if same_life:
             yield from _vanished(member, seen, live, identities)
         seen.store, seen.live = store, live
@@ -146,7 +147,8 @@ class StagingWatch:
         began_ms = record.staged_ms if since_ms is None else since_ms
         soonest_ms = began_ms + member.broker.store.settings.of(record.topic, setting)
         if record.due_ms < soonest_ms:
-            yield f"{member.name} staged {partition}, due at {record.due_ms}, {soonest_ms - record.due_ms} ms too early"
+            early_ms = soonest_ms - record.due_ms
+            yield f"{member.name} staged {partition}, due at {moment(record.due_ms)}, {early_ms} ms too early"
 
     def _check_staged(self, member: Member, name: str) -> Iterator[str]:
         """Check whether a directory that was just staged may be staged."""
@@ -159,6 +161,11 @@ class StagingWatch:
                     f"{member.name} staged {partition}, the only replica in sync, which holds acknowledged records of "
                     f"topic ID {replica.topic_id}"
                 )
+
+
+def _too_early(record: StagedRecord, now_ms: int) -> str:
+    """Say by how much a directory went before it was due; both times are of the machine's clock."""
+    return f"{record.due_ms - now_ms} ms too early: it was due at {moment(record.due_ms)}"
 
 
 def _vanished(

@@ -134,7 +134,8 @@ class Cluster:
         while not is_so():
             if self.world.now_ms >= end_ms or not self.world.step():
                 last = "\n".join(self.world.history.lines[-20:])
-                raise NotInTimeError(f"waited {within_ms} ms of simulated time, and not: {what}; at the end:\n{last}")
+                waited = f"waited {within_ms / 1000:g} s of simulated time"
+                raise NotInTimeError(f"{waited}, and not: {what}; at the end:\n{last}")
             self.happened()
 
     def create_topic(

@@ -32,6 +32,7 @@ from reconciler.simulator.kernel import Record
 from reconciler.simulator.machine import SEGMENT_FILE
 from reconciler.simulator.machine.control import ControlRequests
 from reconciler.simulator.machine.partition import HostedPartition
+from reconciler.text import moment
 from tests.logstore.engine import write_ledger
 from tests.reconciler.simulator.conftest import NewCluster
 
@@ -117,7 +118,8 @@ def test_what_is_staged_long_after_its_due_time_or_without_a_record_is_reported(
     write_ledger(Path(nameless.log_dir, nameless.location).parent, {})
     write_ledger(Path(late.log_dir, late.location).parent, {late.name: late.record})
     wrong, now_ms = rest_of(cluster), cluster.world.clock_of("broker-3")
-    assert f"broker-3 has {late.location}, which was due at {late.record.due_ms}, and it is {now_ms}" in wrong
+    due = moment(late.record.due_ms)
+    assert f"broker-3 has {late.location}, which was due at {due}, and it is {moment(now_ms)}" in wrong
     assert f"broker-3 has {nameless.location}, which has no record" in wrong
 
 

@@ -60,7 +60,7 @@ def test_something_staged_where_nothing_was_expected_is_named() -> None:
         ("delete clicks", "the controller answers UNKNOWN_TOPIC_OR_PARTITION"),
         ("reassign clicks-0 1", "the controller answers UNKNOWN_TOPIC_OR_PARTITION"),
         ("partitions orders 1 0s", "the controller answers "),
-        ("produce clicks 1", "waited 120000 ms of simulated time, and not: clicks takes a record"),
+        ("produce clicks 1", "waited 120 s of simulated time, and not: clicks takes a record"),
         ("disk-replaced 1 0", "broker 1 has log dir 0 open: stop it first, or let the disk fail"),
     ],
 )
