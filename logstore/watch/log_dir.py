@@ -5,9 +5,10 @@ disk that is not mounted looks like an empty log dir, so once a log dir has show
 only the same identity is accepted; a disk that was formatted anew counts as lost until a new watch is started. Before
 any row is reported as gone, the identity is read once more.
 
-A new directory without a topic ID is *deferred*: a broker makes the directory first and writes ``partition.metadata`` a
-moment later. So is the leftover of a write, because the write usually is still going on. This module neither waits nor
-knows of events; ``watch`` does.
+A directory that has no topic ID, and did not lie there without one before, is *deferred*: a broker makes the directory
+first and writes ``partition.metadata`` a moment later, and that of a topic made anew has the name of the old one. So is
+the leftover of a write, because the write usually is still going on. This module neither waits nor knows of events;
+``watch`` does.
 """
 
 from __future__ import annotations
@@ -308,11 +309,16 @@ class WatchedLogDir:
         pairs = []
         for row in rows:
             key, seen = key_and_state(row)
-            if defer and key not in self.known and _may_be_unfinished(seen):
+            if defer and _may_be_unfinished(seen) and self._was_finished(key):
                 self.deferred.add(key)
             else:
                 pairs.append((key, seen))
         return self._put_all(pairs)
+
+    def _was_finished(self, key: str) -> bool:
+        """Whether what may be unfinished has just come, or has taken the place of something: a topic made anew, say."""
+        before = self.known.get(key)
+        return before is None or not _may_be_unfinished(before)
 
     def _put_all(self, pairs: Iterable[tuple[str, RowState | None]]) -> list[RowChange]:
         changes = []

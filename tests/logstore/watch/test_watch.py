@@ -108,6 +108,23 @@ def test_a_topic_id_that_comes_a_moment_later_is_reported_with_its_directory(log
         assert seen is not None and seen.topic_id == log_dir.topic_id
 
 
+def test_of_a_topic_that_is_made_anew_no_directory_is_reported_without_its_topic_id(log_dir: Any) -> None:
+    old = log_dir.replica("orders-0")
+    with Watch([str(log_dir)], WatchTimes(gather=0.0, check=0.05, again=(0.5,))) as watch:
+        old.rename(log_dir.path / f"orders-0.{'0' * 32}-delete")
+        path = log_dir.replica("orders-0", None)
+        reported = watch.poll(0.1)
+        (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {log_dir.other_id}")
+        end = time.monotonic() + PATIENCE_S
+        while log_dir.other_id not in _topic_ids(reported) and time.monotonic() < end:
+            reported += watch.poll(0.2)
+        assert log_dir.other_id in _topic_ids(reported) and None not in _topic_ids(reported)
+
+
+def _topic_ids(reported: list[RowChange]) -> list[str | None]:
+    return [change.after.topic_id for change in reported if change.after is not None]
+
+
 def test_a_topic_id_that_comes_much_later_is_found_by_the_last_look(log_dir: Any) -> None:
     with Watch([str(log_dir)], QUICK) as watch:
         path = log_dir.replica("orders-0", None)

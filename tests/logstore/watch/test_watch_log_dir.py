@@ -113,6 +113,21 @@ def test_a_new_directory_without_topic_id_is_deferred_until_it_is_read_again(log
     assert states(disk.look_again(["orders-0"], defer=False)) == ["ok"]
 
 
+def test_a_directory_that_takes_the_place_of_one_with_a_topic_id_is_deferred_as_a_new_one_is(log_dir: Any) -> None:
+    """A topic is made anew while its old replica is renamed: both happen before the name is read again."""
+    old = log_dir.replica("orders-0")
+    disk = watched(log_dir)
+    marked = f"orders-0.{'0' * 32}-delete"
+    old.rename(log_dir.path / marked)
+    path = log_dir.replica("orders-0", None)
+    assert [change.key for change in disk.look_again(["orders-0", marked])] == [marked]
+    assert disk.deferred == {"orders-0"}
+    (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {log_dir.other_id}")
+    (change,) = disk.look_again(disk.deferred, defer=False)
+    assert change.before is not None and change.after is not None
+    assert (change.before.topic_id, change.after.topic_id) == (log_dir.topic_id, log_dir.other_id)
+
+
 def test_a_directory_still_without_topic_id_is_reported_when_it_is_read_again(log_dir: Any) -> None:
     disk = watched(log_dir)
     log_dir.replica("orders-0", None)
