@@ -241,7 +241,8 @@ def _following(context: click.Context, output: str | None, call: Call) -> Step:
 
 def _say_sum(plan: Plan, choice: PlanChoice) -> None:
     if not plan.actions:
-        say("there is nothing to do")
+        left = "no action is planned; what is left alone has the command that comes next beside it"
+        say(left if plan.left_alone else "there is nothing to do")
         return
     had = sum(action.frees for action in plan.actions if action.kind in STAGING_ACTIONS)
     if choice.need is not None and had < choice.need:

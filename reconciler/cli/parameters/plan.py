@@ -101,6 +101,6 @@ def command(**given: Any) -> Exit:
     certain. -o PLAN.json keeps the plan, and 'logstore apply PLAN.json' carries it out. What is damaged or doubled is
     for 'logstore repair'.
 
-    Exit code 0: there is nothing to do. 1: there are actions. 3: refused; the message has the numbers and the override.
+    Exit code 0: no action is planned. 1: there are actions. 3: refused; the message has the numbers and the override.
     """
     return carry_out("plan", given)

@@ -106,8 +106,9 @@ def test_a_stray_with_a_live_replica_in_its_place_is_led_to_its_way_out_and_not_
     stray = log_dir / stray_name("orders", 0, UNIQUE)
     shutil.copytree(log_dir / "orders-0", stray)
     long_written(log_dir)
-    planned = run("plan", log_dir, "--metadata", metadata, "--strays", "--format", "json")
-    (left,) = json.loads(planned.stdout)["left_alone"]
+    strays = ("plan", log_dir, "--metadata", metadata, "--strays")
+    assert "no action is planned; what is left alone has" in run(*strays).stderr.splitlines()[-1]
+    (left,) = json.loads(run(*strays, "--format", "json").stdout)["left_alone"]
     assert left["next"] == f"logstore doctor {log_dir} --metadata {metadata}"
     shown = words(run(*shlex.split(left["next"])[1:]))
     assert f"mv -n {stray} {log_dir}.{stray.name}" in shown
