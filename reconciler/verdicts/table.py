@@ -215,12 +215,12 @@ CASES: tuple[Case, ...] = (
     Case(
         Verdict.MARKED_DELETE,
         lambda r: (r.kind == "delete") & r.wanted & _no(r.copies == 0),
-        f"{_DELETED_SOON}; a move between log dirs left it, and the live copy is on this broker",
+        f"{_DELETED_SOON}; a replica of the partition is live on this broker, as after a move between log dirs",
     ),
     Case(
         Verdict.MARKED_DELETE,
         lambda r: (r.kind == "delete") & r.wanted,
-        f"{_DELETED_SOON}, but the metadata wants topic ID {{disk_topic_id}} here",
+        f"{_DELETED_SOON}; as of the metadata, topic ID {{disk_topic_id}} is wanted here",
     ),
     Case(Verdict.MARKED_DELETE, lambda r: r.kind == "delete", _DELETED_SOON),
     Case(

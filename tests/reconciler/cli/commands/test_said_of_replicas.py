@@ -115,10 +115,18 @@ def test_a_stray_with_a_live_replica_in_its_place_is_led_to_its_way_out_and_not_
 
 
 def test_what_is_marked_for_deletion_goes_beside_a_running_broker_too(cluster: Cluster, run: Run) -> None:
-    log_dir = cluster.log_dir(1)
-    shutil.copytree(log_dir / "orders-0", log_dir / delete_name("gone", 0, UNIQUE))
-    shown = run("audit", log_dir, "--metadata", cluster.metadata).stdout
-    assert "a broker deletes it 60 s after it marked it, or after its next start" in shown
+    """The metadata may not know yet that the topic is deleted, or made anew, so it is said as of when it speaks."""
+    log_dir, metadata = cluster.log_dir(1), saved(cluster, 1, 2)
+    shutil.copytree(log_dir / "orders-0", log_dir / delete_name("orders", 0, UNIQUE))
+
+    def evidence() -> str:
+        document = json.loads(run("audit", log_dir, "--metadata", metadata, "--format", "json").stdout)
+        return next(str(each["evidence"]) for each in document["findings"] if each["verdict"] == "MARKED_DELETE")
+
+    soon = "a broker deletes it 60 s after it marked it, or after its next start"
+    assert evidence() == f"{soon}; a replica of the partition is live on this broker, as after a move between log dirs"
+    (log_dir / "orders-0").rename(log_dir / "orders-7")
+    assert evidence() == f"{soon}; as of the metadata, topic ID {ORDERS} is wanted here"
 
 
 def test_of_a_broker_that_runs_it_is_not_said_how_it_was_stopped(cluster: Cluster, in_use: str, run: Run) -> None:
