@@ -95,6 +95,8 @@ class PlanView:
     """Log dir and name of replicas that may be staged → since when they lie there, in ms since 1970, where known."""
     epochs: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
     """Log dir and name of replicas without topic ID → their last leader epoch; -1: none; None: not known."""
+    elsewhere: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Log dir and name of what could come back → why it may be live in a log dir of its broker that was not given."""
 
     @classmethod
     def of(

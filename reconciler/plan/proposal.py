@@ -5,7 +5,8 @@ The case table has judged each replica. The verdicts lead to these actions::
     STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC    stage; in log dirs that are ours, create the wanted replica in its place
     NO_ID                                    write the topic ID, unless others or a leader epoch deny it
     DAMAGED, NO_ID of a topic to refetch     stage, if another broker leads it in sync, or nobody wants it here
-    STAGED, STAGED_DUE, STRAY and wanted     restore, unless a replica of the partition lives, or several could come
+    STAGED, STAGED_DUE, STRAY and wanted     restore, unless a replica of the partition lives, or may live in a log dir
+                                             that was not given, or several could come
     STRAY and not wanted                     if the operator chose strays: give it a due time where it lies; one without
                                              a topic ID only if the operator chose that too, and the replica that lives
                                              in its place is in sync
@@ -357,6 +358,9 @@ class PlanDraft:
                     # The step of a stray is this very plan; what becomes of it, the broker as a whole tells.
                     command = self._call(each).doctor() if each.verdict is Verdict.STRAY else None
                     self._leave(each, "the metadata wants it, and a replica of the partition is live", command=command)
+                elif (row["log_dir"], row["name"]) in self.view.elsewhere:
+                    why = self.view.elsewhere[row["log_dir"], row["name"]]
+                    self._leave(each, f"{why}: give every log dir of the broker", command=self._call(each).doctor())
                 elif len(found) > 1:
                     reason = f"{len(found)} replicas could come back: choose one of them, and restore it"
                     self._leave(each, reason, command=self._call(each).staged())

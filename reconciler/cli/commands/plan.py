@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import click
 from click.core import ParameterSource
 
+from layout.topic import TopicPartition
 from logstore import LogStoreError
 from logstore.log_dir import FallbackRecords, LogDirView, ReadOnlyLogDir
 from logstore.scan import scan_all
@@ -21,10 +23,13 @@ from reconciler.cli.frame import (
     Exit,
     Format,
     Inputs,
+    Returning,
+    TwinSearch,
     check_output,
     choose_metadata,
     destination,
     fallback_records,
+    find_log_dirs,
     is_standard,
     parse_duration_option,
     parse_share,
@@ -38,6 +43,7 @@ from reconciler.cli.frame import (
     with_progress,
 )
 from reconciler.cli.pages import show_plan
+from reconciler.desired import BrokerKey
 from reconciler.errors import RefusedError, UsageError
 from reconciler.next_steps import PLAN_FILE, Call, Command, Step, step_of_unshown
 from reconciler.plan import (
@@ -55,7 +61,7 @@ from reconciler.plan import (
     read_history,
 )
 from reconciler.text import count, listed, size
-from reconciler.verdicts import NOTHING_SHOWS, Verdict
+from reconciler.verdicts import NOTHING_SHOWS, Verdict, broker_of
 
 
 def run(
@@ -186,7 +192,32 @@ def _view(
     seen = list(with_progress(scanned, len(inputs.log_dirs), "scanning log dirs"))
     any_cluster = Gate.CLUSTER in choice.policy.allowed
     roots = _staging_roots([each.log_dir for each in seen], staging)
-    return PlanView.of(seen, roots, states, now_ms, any_cluster=any_cluster)
+    view = PlanView.of(seen, roots, states, now_ms, any_cluster=any_cluster)
+    view.elsewhere = _live_elsewhere(view)
+    return view
+
+
+def _live_elsewhere(view: PlanView) -> dict[tuple[str, str], str]:
+    """Say of each replica that could come back why it may be live in a log dir of its broker that was not given."""
+    given: dict[BrokerKey, list[str]] = defaultdict(list)
+    for log_dir in view.trusted:
+        given[log_dir.broker].append(log_dir.path)
+    searches: dict[BrokerKey, TwinSearch] = {}
+    found = {}
+    for judged in view.judged:
+        row, wanted = judged.observed, judged.wanted
+        if row is None or wanted is None or judged.verdict not in (Verdict.STAGED, Verdict.STAGED_DUE, Verdict.STRAY):
+            continue
+        broker, name = broker_of(row), TopicPartition(wanted["topic"], wanted["partition"])
+        if broker not in searches:
+            states = [view.states[broker.cluster]] if broker.cluster in view.states else []
+            searches[broker] = TwinSearch(find_log_dirs(broker, given[broker]), states)
+        twin = searches[broker].known.twin_of(str(name))
+        why = searches[broker].why_it_stays(Returning(name, row["topic_id"], ""))
+        why = why if twin is None else f"{name} is live in {twin}, which was not given"
+        if why is not None:
+            found[row["log_dir"], row["name"]] = why
+    return found
 
 
 def _staging_roots(log_dirs: Sequence[str], asked: str | None) -> dict[str, str]:

@@ -14,11 +14,14 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from layout import meta_properties
 from layout.directory_name import delete_name, stray_name
+from layout.ids import DirectoryId
+from layout.meta_properties import MetaProperties
 from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
 from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, stage_replica
-from tests.reconciler.cli.conftest import CLUSTER, ORDERS, Cluster, long_written
+from tests.reconciler.cli.conftest import CLUSTER, ORDERS, Cluster, long_written, make_log_dir
 
 Run = Callable[..., Result]
 UNIQUE = "0123456789abcdef0123456789abcdef"
@@ -188,3 +191,33 @@ def test_a_staging_root_that_may_not_be_listed_is_not_taken_for_the_log_dir(
         result = run(verb, log_dir, *(["--dry-run"] if verb == "purge" else []))
         assert result.exit_code == 4
         assert f"logstore: {log_dir}: what is staged cannot be listed: Permission denied" in result.stderr
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_plan_for_one_disk_of_two_brings_nothing_back_that_may_be_live_on_the_other(
+    cluster: Cluster, run: Run, tmp_path: Path, beside: bool
+) -> None:
+    """The other one lies beside it, or is known by what the broker registered alone."""
+    folder, other = tmp_path / "two", DirectoryId.from_halves(77, 9)
+    first = make_log_dir(folder / "1", 1, {"orders-0": ORDERS, "orders-1": ORDERS})
+    if beside:
+        second = make_log_dir(folder / "2", 1, {"orders-1": ORDERS})
+        identity = MetaProperties(1, CLUSTER, 1, other)
+        (second / meta_properties.FILE_NAME).write_bytes(meta_properties.encode(identity, "today"))
+    stage_replica(str(first), 1, FAR_AWAY_MS)
+    builder = DesiredBuilder()
+    for partition in range(2):
+        builder.partition("orders", str(ORDERS), partition, [1], isr=[1], leader=1)
+    builder.broker(1, 1, False, [str(DirectoryId.from_halves(77, 1)), str(other)])
+    (tmp_path / "now").mkdir()
+    now_ms = time.time_ns() // 1_000_000
+    parquet.save_state(
+        builder.build(MetadataIdentity("kraft", "x", CLUSTER, timestamp_ms=now_ms)), str(tmp_path / "now")
+    )
+    planned = json.loads(run("plan", first, "--metadata", tmp_path / "now", "--format", "json").stdout)
+    assert planned["actions"] == []
+    (left,) = [each for each in planned["left_alone"] if each["verdict"] == "STAGED"]
+    assert left["reason"].endswith(": give every log dir of the broker")
+    why = f"orders-1 is live in {folder}/2/orders-1, which was not given" if beside else f"directory.id {other} is none"
+    assert why in left["reason"]
+    assert "OTHER_LOG_DIR" in words(run(*shlex.split(left["next"])[1:]))
