@@ -1,7 +1,7 @@
 """Judges whether a staged directory may be purged, by the rules of the purge and by its record; nothing is changed.
 
-Its record in the ledger must be valid, its own, and due. Directories that a broker left have no record, so no purge
-takes them. Source: DESIGN §5.
+Its record in the ledger must be valid, its own, and due, or a purge must have begun with it. Directories that a broker
+left have no record, so no purge takes them. Source: DESIGN §5.
 """
 
 from __future__ import annotations
@@ -132,12 +132,14 @@ class StagingRoot:
             return None if rules.only else self._kept(text, KeepReason.NO_RECORD, BROKERS_STRAY)
         if rules.only is not None and not rules.only(self._staged(name, inode)):
             return None
-        if not (rules.before_due or record.is_due(rules.now_ms)):
+        entry = self.ledger.entry_of(text)
+        was_begun = entry is not None and entry.may_be_partly_purged
+        # What a purge has begun cannot come back, so the next one goes on, although it was begun before its time.
+        if not (rules.before_due or was_begun or record.is_due(rules.now_ms)):
             return self._kept(text, KeepReason.NOT_DUE, "its time has not come", record.due_ms)
         if rules.veto is not None and (reason := rules.veto(self._staged(name, inode))) is not None:
             return self._kept(text, KeepReason.WANTED, reason, record.due_ms)
-        entry = self.ledger.entry_of(text)
-        return DueDirectory(text, inode, record, was_begun=entry is not None and entry.may_be_partly_purged)
+        return DueDirectory(text, inode, record, was_begun=was_begun)
 
     def kept_in_use(self, due: DueDirectory) -> KeptDirectory | None:
         """Keep a directory of which a process holds a file open, where the rules say so; None: it may go."""

@@ -60,8 +60,8 @@ def planned_restore(log_dir: LogDirView, staged: Staged, partition: TopicPartiti
     """
     if staged.may_be_partly_purged:
         raise ChangeRefusedError(
-            f"{staged.location} is past its due time, and a purge that was cut short may have emptied it in part: it "
-            "can only be purged"
+            f"a purge that was cut short may have emptied {staged.location} in part, and the next one goes on: it can "
+            "only be purged"
         )
     if staged.in_doubt and partition is None:
         raise ChangeRefusedError(

@@ -82,8 +82,8 @@ class Staged(NamedTuple):
         return None if self.record is None else self.record.due_ms
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether a purge may delete it; never without a record, and never before it was staged."""
-        return self.record is not None and self.record.is_due(now_ms)
+        """Whether a purge may delete it: it is due, or one has begun to; never without a record."""
+        return self.record is not None and (self.may_be_partly_purged or self.record.is_due(now_ms))
 
 
 def list_staged(log_dir: LogDir, fallback: FallbackRecords | None = None) -> list[Staged]:

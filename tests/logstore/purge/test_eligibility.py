@@ -85,6 +85,24 @@ def test_what_was_restored_and_lies_there_again_is_not_purged_by_the_old_line(ca
     assert kept.why is KeepReason.DAMAGED_RECORD
 
 
+@pytest.mark.parametrize("event", [LedgerEvent.PURGING, LedgerEvent.PURGED])
+def test_what_was_begun_before_its_time_and_cut_short_is_finished_by_the_next_purge(
+    case: Case, event: LedgerEvent
+) -> None:
+    """It cannot come back any more, and a full disk needs its room now."""
+    say(case, event)
+    case.remove(PurgeRules(NOW_MS))
+    assert not case.directory.exists()
+
+
+def test_what_was_begun_before_its_time_and_then_kept_waits_as_before(case: Case) -> None:
+    say(case, LedgerEvent.PURGING)
+    say(case, LedgerEvent.KEPT)
+    kept = case.judge(PurgeRules(NOW_MS))
+    assert isinstance(kept, KeptDirectory)
+    assert kept.why is KeepReason.NOT_DUE
+
+
 @pytest.mark.parametrize(("event", "begun"), [(None, False), (LedgerEvent.PURGING, True), (LedgerEvent.PURGED, True)])
 def test_what_a_purge_has_begun_is_due_as_before_and_known_to_be_begun(
     case: Case, event: LedgerEvent | None, begun: bool

@@ -188,12 +188,12 @@ def test_what_a_purge_has_begun_is_told_and_what_it_kept_is_as_before(our_log_di
     purging, kept = (encode_event(event, NAME) for event in (LedgerEvent.PURGING, LedgerEvent.KEPT))
     put(our_log_dir, NAME, encode_staged(NAME, record()), purging)
     (found,) = listed(our_log_dir)
-    assert (found.record, found.may_be_partly_purged) == (record(), True)
+    assert (found.record, found.may_be_partly_purged, found.is_due(0)) == (record(), True, True)
     (our_log_dir / "deleting" / LEDGER_FILE).write_bytes(
         encode_header() + encode_staged(NAME, record()) + purging + kept
     )
     (found,) = listed(our_log_dir)
-    assert (found.record, found.may_be_partly_purged) == (record(), False)
+    assert (found.record, found.may_be_partly_purged, found.is_due(0)) == (record(), False, False)
 
 
 @pytest.mark.parametrize("torn", [1, 20, 200])
