@@ -178,8 +178,8 @@ def _check(plan: Plan, how: ApplyOptions) -> None:
         if plan.host != how.host and not how.any_host:
             reasons.append(f"it was made on {plan.host}, and this is {how.host} (override: --any-host)")
         reasons += _too_old(plan, how)
-        if not how.any_clock:
-            reasons += _clock_behind(plan, how)
+    if plan.needs_clock and not how.any_clock:
+        reasons += _clock_behind(plan, how)
     _refuse([*reasons, *strangers(log_dirs, unreadable=plan.repairs_only)])
 
 
@@ -214,7 +214,11 @@ def _clock_behind(plan: Plan, how: ApplyOptions) -> Iterator[str]:
     now_ms = how.clock.now_ms()
     written = read_history(log_dir.path for log_dir in plan.log_dirs).memory().written
     times = [(ms, f"the newest journal in {path}") for path, ms in written.items()]
-    times += [(each.modified_ms or 0, f"{each.log_dir}/{each.name}") for each in plan.actions]
+    for each in plan.actions:
+        times.append((max(each.modified_ms or 0, each.created_ms or 0), f"{each.log_dir}/{each.name}"))
+    if plan.repairs_only:  # a plan of another kind was held to the gate of its metadata's time as it was made
+        dated = [each for each in plan.metadata if each.get("timestamp_ms", "").isdecimal()]
+        times += [(int(each["timestamp_ms"]), f"{each.get('location')}, from which it was made,") for each in dated]
     for ms, what in [(plan.created_ms, "it"), max(times, default=(0, ""))]:
         if ms > now_ms + CLOCK_TOLERANCE_MS:
             yield (

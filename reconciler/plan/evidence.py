@@ -202,6 +202,8 @@ class RepairView:
     """The rows of log dirs that can be trusted, as the case table judges them."""
     files: Files = field(default_factory=dict)
     """Contents of the files that a repair of these rows depends on."""
+    created: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Log dir and name of each replica that is live twice → since when it lies there, in ms since 1970, where known."""
     log_dirs: dict[str, ScannedLogDir] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     """Rows of log dirs, of damage in them, and of live replicas that may need repair."""
@@ -275,6 +277,13 @@ class RepairView:
         # What is wanted and in order has no row here, so that what looks missing is left out.
         view.judged = [each for each in compare(states, trusted, now_ms) if each.observed is not None]
         view.files = read_files(dict.fromkeys(view._files(trusted, adopted)))
+        view.created = {
+            (row["log_dir"], row["name"]): created_ms
+            for row in trusted
+            if row["kind"] == Kind.LIVE
+            and view.copies_of(row) > 1
+            and (created_ms := replica_created_ms(row["log_dir"], row["name"])) is not None
+        }
         return view
 
     @property

@@ -234,8 +234,13 @@ class Plan:
 
     @property
     def repairs_only(self) -> bool:
-        """Whether every action is a repair, which no age of metadata and no clock makes wrong."""
+        """Whether every action is a repair, which no age of metadata makes wrong."""
         return bool(self.actions) and all(action.kind in REPAIRS for action in self.actions)
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether the clock must be right: a due time is made of it. No clock makes a repair of files wrong."""
+        return any(action.kind not in FILE_REPAIRS for action in self.actions)
 
     def totals(self) -> dict[str, dict[str, int]]:
         """Count actions and their bytes on the disk, for each kind that occurs."""

@@ -326,6 +326,7 @@ def _stage(worse: Row, best: Row, wanted_topic_id: str | None, why: str, view: R
         Verdict.DUPLICATE.value,
         evidence,
         inode=worse["inode"],
+        created_ms=view.created.get((worse["log_dir"], worse["name"])),
         expects=sum_of(view.files[worse["log_dir"], path]),
         keeps=KeptCopy(best["log_dir"], best["name"], best["inode"], keeps_id),
     )

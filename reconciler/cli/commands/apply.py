@@ -101,7 +101,7 @@ def carry_out_plan(
     """
     plan = parse_plan(_read(plan_file, made_by), plan_file)
     if plan.repairs_only:
-        _check_unused(plan_file, how)
+        _check_unused(plan_file, {**how, "any_clock": how.get("any_clock") and not plan.needs_clock})
     check_output(form, output, [each.path for each in plan.log_dirs], [plan_file])
     folder = fallback_records(call.fallback).folder
     options = ApplyOptions(os.uname().nodename, user_name(), fallback_records=folder, **how)
@@ -132,7 +132,7 @@ def _refusals(plan: Plan, plan_file: str, call: Call) -> Iterator[None]:
 
 
 def _check_unused(plan_file: str, how: Mapping[str, object]) -> None:
-    """Refuse options that only a plan of 'logstore plan' has a use for. Raises UsageError."""
+    """Refuse options that this plan of repairs has no use for. Raises UsageError."""
     unused = [name for name, value in how.items() if value is not None and value is not False]
     if unused:
         option = "--max-age" if unused[0] == "oldest_ms" else f"--{unused[0].replace('_', '-')}"

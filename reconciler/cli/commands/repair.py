@@ -51,6 +51,7 @@ def run(
     kept: tuple[str, ...],
     plan_file: str | None,
     backups: tuple[str, ...],
+    any_clock: bool,
     fallback_folder: str | None,
     **broker: str | None,
 ) -> Exit:
@@ -64,6 +65,8 @@ def run(
         raise UsageError(
             "--metadata, --only, --adopt-topic-id and --keep are for making a plan: a plan is applied as it is"
         )
+    if any_clock and plan_file is None:
+        raise UsageError("--any-clock goes with --apply")
     now_ms = time.time_ns() // 1_000_000
     call = Call(paths, specs, fallback_folder, **broker)
     if paths:
@@ -72,7 +75,7 @@ def run(
         )
         return _make(call, choice, Format(form), output, now_ms=now_ms)
     if plan_file is not None:
-        return carry_out_plan(plan_file, Format(form), output, call, made_by="repair")
+        return carry_out_plan(plan_file, Format(form), output, call, made_by="repair", any_clock=any_clock)
     return _undo(backups, Format(form), output)
 
 

@@ -56,6 +56,10 @@ sets every replica without the file aside as stray, data and all.
     help="Where a replica is live in two log dirs, keep this copy, and stage the other; may be given several times.",
 )  # fmt: skip
 @click.option("--apply", "plan_file", metavar="PLAN", help="Carry out a plan that was reviewed.")
+@click.option(
+    "--any-clock", is_flag=True,
+    help="With --apply: take this machine's clock although plan or disks are ahead of it.",
+)  # fmt: skip
 @click.option("--undo", "backups", metavar="BACKUP...", multiple=True, help="Take back what a repair changed.")
 @passed_on_fallback_option
 @passed_on_options

@@ -27,6 +27,7 @@ from reconciler.plan import (
     parse_plan,
     propose_repair,
 )
+from tests.reconciler.plan.plan_broker import HOUR_MS, written_at
 
 ORDERS, OLD, OTHER = (TopicId(bytes(range(start, start + 16))) for start in (0, 100, 200))
 CLUSTER = "c1"
@@ -48,7 +49,7 @@ class RepairBroker:
     def replica(
         self, name: str, metadata: TopicId | bytes | None = ORDERS, *, disk: int = 0, epoch: int | None = None
     ) -> Path:
-        """A partition dir, with its leader epoch."""
+        """A partition dir, with its leader epoch, which lies there for an hour."""
         path = self.log_dirs[disk] / name
         path.mkdir(parents=True)
         (path / "00000000000000000000.log").write_bytes(bytes(10))
@@ -57,6 +58,7 @@ class RepairBroker:
             (path / partition_metadata.FILE_NAME).write_bytes(data)
         if epoch is not None:
             (path / "leader-epoch-checkpoint").write_text(f"0\n1\n{epoch} 0\n")
+        written_at(path, NOW_MS - HOUR_MS)
         return path
 
     def file(self, name: str, text: str | bytes, *, disk: int = 0) -> Path:
@@ -102,9 +104,10 @@ class RepairBroker:
         return made
 
 
-def applied(plan: Plan, now_ms: int = NOW_MS, *, disk: Disk | None = None) -> ApplyOutcome:
+def applied(plan: Plan, now_ms: int = NOW_MS, *, disk: Disk | None = None, any_clock: bool = False) -> ApplyOutcome:
     """Carry out a plan of repairs, on whatever machine it was made, and however long ago."""
-    return apply_plan(plan, ApplyOptions("another-host", "a user", ManualClock(now_ms), disk or Disk()))
+    how = ApplyOptions("another-host", "a user", ManualClock(now_ms), disk or Disk(), any_clock=any_clock)
+    return apply_plan(plan, how)
 
 
 def done(plan: Plan) -> list[tuple[str, str]]:

@@ -26,6 +26,7 @@ from logstore.staging import list_staged, restore
 from logstore.store import LogStore
 from reconciler.errors import RefusedError
 from reconciler.plan import ActionKind, PlanChoice, read_history
+from reconciler.plan.file import sealed
 from reconciler.verdicts import Verdict
 from tests.crash.failing_disk import FailingDisk
 from tests.logstore.conftest import LogDir
@@ -377,6 +378,36 @@ def test_the_worse_copy_is_staged_with_its_way_back(copies) -> None:
         restore(opened, staged)
     assert (worse.path / CHECKPOINT).read_text() == "0\n1\norders 0 5\n"
     assert sorted(path.name for path in (worse.path / "orders-0").iterdir()) == [METADATA]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"),
+    [
+        ({"created_ms": NOW_MS + 61_000}, "it is of 2023-11-14 22:14:21 UTC, which is 61 s in the future"),
+        (
+            {"metadata": ({"location": "/m", "timestamp_ms": str(NOW_MS + 61_000)},)},
+            "/m, from which it was made, is of 2023-11-14 22:14:21 UTC, which is 61 s in the future",
+        ),
+    ],
+)
+def test_no_copy_is_staged_under_a_clock_that_is_behind_its_plan_or_the_metadata(copies, ahead, said: str) -> None:
+    """What is staged under it would be due the moment it is set right."""
+    plan = sealed(replace(plan_for(copies), **ahead))
+    with pytest.raises(RefusedError) as refused:
+        applied(plan)
+    assert said in str(refused.value) and "(override: --any-clock)" in str(refused.value)
+    assert (copies[0].path / "orders-0").exists()
+    assert applied(plan, any_clock=True).is_complete
+
+
+def test_no_copy_is_staged_under_a_clock_that_is_behind_the_copy_and_files_are_repaired_all_the_same(
+    copies, damaged
+) -> None:
+    plan = plan_for(copies, created_ms=NOW_MS + 61_000)
+    with pytest.raises(RefusedError, match=r"data/orders-0 is of 2023-11-14 22:14:21 UTC.*--any-clock"):
+        applied(plan)
+    assert (copies[0].path / "orders-0").exists()
+    assert applied(sealed(replace(plan_of(*actions_of(damaged)), created_ms=NOW_MS + 61_000))).is_complete
 
 
 def test_a_second_run_finds_it_staged(copies) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,13 +56,35 @@ def test_a_plan_is_shown_and_kept_and_nothing_is_changed(damaged, run: Run, tmp_
     assert len(parse_plan((tmp_path / "plan.json").read_bytes()).actions) == 2
 
 
-def test_a_duplicate_of_which_nothing_tells_the_better_copy_is_decided_by_what_is_printed(
-    run: Run, tmp_path: Path
-) -> None:
+@pytest.fixture
+def doubled(tmp_path: Path) -> list[Path]:
+    """Two disks of broker 1, with one replica live in both."""
     disks = [make_log_dir(tmp_path / f"disk-{number}", 1, {"orders-0": ORDERS}) for number in range(2)]
     for number, disk in enumerate(disks):
         identity = MetaProperties(1, CLUSTER, 1, DirectoryId.from_halves(77, number))
         (disk / "meta.properties").write_bytes(meta_properties.encode(identity, "today"))
+    return disks
+
+
+def test_a_copy_that_is_staged_needs_a_clock_that_is_not_behind(doubled: list[Path], run: Run, tmp_path: Path) -> None:
+    disks, plan_file = doubled, tmp_path / "repair.json"
+    for disk in disks:
+        os.utime(disk / "orders-0" / METADATA, (time.time() + 86_400,) * 2)
+    kept = disks[0] / "orders-0"
+    assert run("repair", *disks, "--metadata", "none", "--keep", kept, "-o", plan_file).exit_code == 1
+    refused = run("repair", "--apply", plan_file)
+    assert (refused.exit_code, "in the future: set this machine's clock" in refused.stderr) == (3, True)
+    assert "(override: --any-clock)" in refused.stderr
+    assert run("repair", *disks, "--any-clock").exit_code == 2
+    assert [(disk / "orders-0").exists() for disk in disks] == [True, True]
+    assert run("repair", "--apply", plan_file, "--any-clock").exit_code == 0
+    assert [(disk / "orders-0").exists() for disk in disks] == [True, False]
+
+
+def test_a_duplicate_of_which_nothing_tells_the_better_copy_is_decided_by_what_is_printed(
+    doubled: list[Path], run: Run, tmp_path: Path
+) -> None:
+    disks = doubled
     metadata = save_metadata(tmp_path / "metadata")
     found = run("repair", *disks, "--metadata", metadata)
     assert (found.exit_code, "There is nothing that can be repaired" in found.stdout) == (1, True)
