@@ -67,7 +67,7 @@ from reconciler.broker.request_journal import (
     older_partitions,
     reached_epochs,
 )
-from reconciler.broker.snapshot import DiskSnapshot, look_at_live_replicas
+from reconciler.broker.snapshot import DiskSnapshot, look_at_live_replicas, newest_files
 
 __all__ = [
     "LOOKS_UNWANTED",
@@ -85,6 +85,7 @@ __all__ = [
     "judge",
     "last_carried_out",
     "look_at_live_replicas",
+    "newest_files",
     "older_partitions",
     "reached_epochs",
     "shut_gates",

@@ -41,7 +41,7 @@ EPOCH: Final = "epoch"
 """Gates that plans do not have."""
 
 ALLOWABLE: Final = (
-    *(Gate.CLUSTER, Gate.BROKER, Gate.EMPTY, Gate.ABSENT, Gate.SOLE_COPY, Gate.INTERNAL),
+    *(Gate.CLUSTER, Gate.BROKER, Gate.EMPTY, Gate.CLOCK, Gate.ABSENT, Gate.SOLE_COPY, Gate.INTERNAL),
     *(EPOCH, CREATE),
 )
 """Gates that ``--allow`` opens; the others are overridden by a number, or do not apply to a request."""
@@ -66,6 +66,7 @@ class HandSentRequest:
         unwanted: number of live replicas that look unwanted, staged or not.
         older: each partition whose records here are newer than the request, described.
         internal: shell patterns of topics that are internal, beside Kafka's own.
+        written: what the disks know, and when it was written, in ms since 1970: no clock that stages is behind it.
     """
 
     request: ControlRequest
@@ -82,6 +83,7 @@ class HandSentRequest:
     unwanted: int = 0
     older: Sequence[str] = ()
     internal: Sequence[str] = INTERNAL_TOPICS
+    written: Sequence[tuple[str, int]] = ()
 
 
 def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] = ()) -> list[str]:
@@ -104,6 +106,7 @@ def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] =
         (MetadataFacts(sent.location, True, None, len(sent.request.topics), wanted),),
         (BrokerFacts(sent.broker, sent.live, len(staged), True, wanted > 0 or not complete, sent.unwanted),),
         tuple(sent.offline.items()),
+        written=tuple(sent.written) if staged else (),
         candidates=CandidateFacts(
             sole_copies=tuple(_sole_copies(staged, states, sent.node_id)),
             internal=tuple(str(each.replica) for each in staged if is_internal_topic(each.topic, sent.internal)),

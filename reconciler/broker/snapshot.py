@@ -7,7 +7,8 @@ Source: DESIGN §4.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from layout.ids import TopicId
@@ -71,6 +72,31 @@ def look_at_live_replicas(store: LogStore, request: LeaderAndIsrRequest) -> Disk
             if found is not None:
                 topics[str(topic.topic_id)] = found
     return DiskSnapshot(store.entries(), store.duplicates, frozenset(store.offline), topics)
+
+
+def newest_files(places: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Find when the newest file of each directory was written, for the gate of the clock.
+
+    A file of ours, and any other whose name begins with a dot, does not count.
+
+    Args:
+        places: paths of directories; one that cannot be read is left out, for it has a finding of its own.
+
+    Yields:
+        What it is, as ``the newest file in PATH``, and its time of change in ms since 1970.
+    """
+    for path in places:
+        try:
+            with os.scandir(path) as entries:
+                times = [
+                    entry.stat(follow_symlinks=False).st_mtime_ns // 1_000_000
+                    for entry in entries
+                    if not entry.name.startswith(".") and entry.is_file(follow_symlinks=False)
+                ]
+        except OSError:
+            continue
+        if times:
+            yield f"the newest file in {path}", max(times)
 
 
 def _not_live(

@@ -6,7 +6,7 @@ the words. A dry run always comes first, under the locks; with ``--dry-run`` it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -14,6 +14,7 @@ from logstore import DELETE_DELAY, STALE_DELAY, Settings
 from logstore.store import LogStore, StoreOptions
 from reconciler.broker import (
     LOOKS_UNWANTED,
+    ActionResult,
     Broker,
     CarriedOut,
     HandSentRequest,
@@ -26,6 +27,7 @@ from reconciler.broker import (
     judge,
     last_carried_out,
     look_at_live_replicas,
+    newest_files,
     older_partitions,
     reached_epochs,
     shut_gates,
@@ -48,7 +50,7 @@ from reconciler.cli.frame import (
 from reconciler.cli.pages import WORDS, RequestReport, error_name, write_report
 from reconciler.errors import RefusedError
 from reconciler.next_steps import Call
-from reconciler.plan import INTERNAL_TOPICS, Policy, read_history
+from reconciler.plan import INTERNAL_TOPICS, ActionKind, Policy, read_history
 from reconciler.protocol import ControlRequest, LeaderAndIsrRequest
 from reconciler.sources import STANDARD_INPUT, read_request
 from reconciler.text import count, moment
@@ -139,10 +141,18 @@ class _RequestRun:
             unwanted=self.unwanted,
             older=older_partitions(self.request, self.known),
             internal=internal or INTERNAL_TOPICS,
+            written=self._written(changes),
         )
         # A request that is refused by its epochs changes nothing, so there is nothing to hold to the gates.
         shut = shut_gates(sent, policy, self.allowed) if not response.error else []
         return RequestReport(self.request, self.location, self.node_id, True, response, self.verdicts, changes, shut)
+
+    def _written(self, changes: Sequence[ActionResult]) -> list[tuple[str, int]]:
+        """List what the disks know to have been written, and when."""
+        journals = self.history.memory().written.items()
+        staged = [each.action for each in changes if each.action.kind is ActionKind.STAGE]
+        places = [each.path for each in self.store.log_dirs] + [f"{each.log_dir}/{each.name}" for each in staged]
+        return [(f"the newest journal in {path}", ms) for path, ms in journals] + list(newest_files(places))
 
     def carry_out(self, planned: RequestReport) -> RequestReport:
         """Handle the request, leave its journal, and report what has changed."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from reconciler.broker import ActionResult, HandSentRequest, shut_gates
+from reconciler.broker import ActionResult, HandSentRequest, newest_files, shut_gates
 from reconciler.broker.gates import ALLOWABLE, CREATE
 from reconciler.plan import Action, ActionKind, Policy
 from tests.reconciler.protocol.control_requests import FULL, INCREMENTAL, A, leader_and_isr, state, stop_replica, topic
@@ -42,6 +44,10 @@ CASES = {
         sent(request=leader_and_isr(FULL, topic("orders", A, state(0, replicas=(2, 3))))),
         "does not speak of broker 1 of cluster C",
     ),
+    "clock": (
+        sent(*staged("a"), written=[("the newest file in /d1", 61_000), ("the newest journal in /d2", 60_000)]),
+        "this machine's clock says 1970-01-01 00:00:00 UTC, and the newest file in /d1 is of 1970-01-01 00:01:01 UTC",
+    ),
     "absent": (sent(offline={"/d2": "Input/output error"}), "/d2 cannot be trusted"),
     "internal": (sent(*staged("__consumer_offsets", "org:__transaction_state")), "2 replicas are of internal topics"),
     "sole-copy": (
@@ -64,6 +70,19 @@ def test_each_gate_is_shut_with_its_override_and_open_when_it_is_allowed(gate: s
     assert [each for each in shut if said in each and each.endswith(f"(override: --allow {gate})")], shut
     assert not [each for each in shut_gates(given, POLICY, ALLOWABLE) if said in each]
     assert {str(each) for each in ALLOWABLE} == set(CASES)
+
+
+def test_where_nothing_is_staged_no_clock_matters() -> None:
+    assert shut_gates(sent(written=[("the newest file in /d1", 61_000)]), POLICY) == []
+
+
+def test_the_newest_file_of_each_directory_is_found_but_for_what_is_hidden(tmp_path: Path) -> None:
+    for name, seconds in (("a", 5), ("b", 7), (".lock", 9)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (seconds, seconds))
+    (tmp_path / "empty").mkdir()
+    found = newest_files([str(tmp_path), f"{tmp_path}/empty", f"{tmp_path}/absent"])
+    assert list(found) == [(f"the newest file in {tmp_path}", 7_000)]
 
 
 def test_numbers_that_are_too_large_name_their_own_options() -> None:

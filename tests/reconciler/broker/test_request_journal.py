@@ -172,7 +172,7 @@ def test_a_run_that_was_killed_anywhere_has_an_end_after_the_next_one_whichever_
 
         def run(request: LeaderAndIsrRequest, kill_at: int | None = None) -> Outcome:
             (tmp_path / "request").write_bytes(encode_json(request, 7))
-            allowed = [word for gate in ("cluster", "create") for word in ("--allow", gate)]
+            allowed = [word for gate in ("cluster", "create", "clock") for word in ("--allow", gate)]
             words = ["--max-share", "100%", *allowed]
             return line.run("reconcile", tmp_path / "request", *sim.paths, *words, kill_at=kill_at)
 

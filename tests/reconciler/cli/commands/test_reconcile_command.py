@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -543,3 +545,19 @@ def test_a_disk_that_is_away_shuts_a_gate_and_its_partitions_are_not_made_elsewh
     errors = {f"{each['topic']}-{each['partition']}": each["error"] for each in json.loads(result.stdout)["partitions"]}
     assert (result.exit_code, errors["kept-0"], errors["kept-1"]) == (4, 0, 56)
     assert "kept-1" not in {path.name for path in sim.paths[0].iterdir()}
+
+
+@pytest.mark.parametrize("place", ["gone-0/partition.metadata", "recovery-point-offset-checkpoint"])
+def test_nothing_is_staged_under_a_clock_that_is_behind_what_the_disks_say(
+    send: Callable[..., Result], sim: Sim, place: str
+) -> None:
+    """It would be due the moment the clock is set right, and a purge would take it."""
+    ahead = time.time() + 86_460
+    (sim.paths[1] / place).touch()
+    os.utime(sim.paths[1] / place, (ahead, ahead))
+    before = trees(sim)
+    refused = send(wanted())
+    assert (refused.exit_code, trees(sim)) == (3, before)
+    assert "what is staged now would be due 24 h too early (override: --allow clock)" in refused.stderr
+    assert send(wanted(), "--allow", "clock").exit_code == 0
+    assert names(sim)["staged"] == [f"{C}_0", f"{A}_0"]
