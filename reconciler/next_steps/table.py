@@ -13,7 +13,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | one that the broker never registered, in place of one it did    | ``findmnt --target LOG_DIR``                     |
 | the broker registered a log dir that was not given              | ``doctor … OTHER_LOG_DIR``                       |
 | no metadata, another cluster's, or the copy of a stopped broker | ``doctor … --metadata SOURCE``                   |
-| old metadata, or metadata without its end                       | ``doctor … --metadata SOURCE``                   |
+| metadata that is old, of the future, or without its end         | ``doctor … --metadata SOURCE``                   |
 | strays, or to be, of a broker with ZooKeeper of unknown release | ``doctor … --kafka RELEASE``; if a repair comes  |
 |                                                                 | first, ``doctor`` after it, and the list ends    |
 | a broker runs here, and something has to be changed             | stop the broker; for strays alone it has time    |

@@ -16,6 +16,7 @@ from reconciler.cli.frame import (
     examine,
     fallback_records,
     say_assumed_release,
+    say_problems,
     sort_inputs,
     write_document,
 )
@@ -46,6 +47,7 @@ def run(
     check_question(kafka, mode)
     now_ms = time.time_ns() // 1_000_000
     states = choose_metadata(specs, inputs, now_ms)
+    say_problems(states)
     say_assumed_release(kafka, states)
     sources = specs if specs and specs != (NO_METADATA,) else tuple(each.identity.location for each in states)
     call = Call((), sources, fallback_folder, kafka, mode, metadata_log_dir)

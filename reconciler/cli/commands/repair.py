@@ -26,6 +26,7 @@ from reconciler.cli.frame import (
     is_standard,
     may_be_unread,
     say,
+    say_problems,
     say_step,
     sort_inputs,
     user_name,
@@ -114,7 +115,9 @@ def _planned(
     """Make a plan; with it, the copies of each replica that is live twice, where only a person can decide."""
     identities = (read_identity(log_dir).identity for log_dir in inputs.log_dirs)
     clusters = {each.cluster_id for each in identities if each is not None and each.cluster_id}
-    states = by_cluster(choose_metadata(specs, inputs, now_ms), clusters)
+    given = choose_metadata(specs, inputs, now_ms)
+    say_problems(given)
+    states = by_cluster(given, clusters)
     observations = scan_all(inputs.log_dirs, sizes=bool(choice.kept))
     seen = list(with_progress(observations, len(inputs.log_dirs), "scanning log dirs"))
     view = RepairView.of(seen, states, choice.adopted, now_ms)

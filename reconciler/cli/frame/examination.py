@@ -51,6 +51,7 @@ from reconciler.text import age, moment
 from reconciler.verdicts import BENIGN, URGENCY, Judged, Row, Verdict, broker_of, compare
 
 _DAY_MS = 86_400_000
+_CLOCKS_DIFFER_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +375,9 @@ def _trust(state: DesiredState | None, broker: BrokerKey, now_ms: int) -> tuple[
         )
     if since is None:
         return MetadataTrust.OLD, f"{identity.location} does not say as of when it speaks"
+    if since < -_CLOCKS_DIFFER_MS:
+        future = f"{identity.location} is of {moment(identity.as_of_ms)}, which is {age(-since)} in the future"
+        return MetadataTrust.OLD, f"{future}, so its clock or this machine's is wrong"
     if since > _DAY_MS:
         return MetadataTrust.OLD, f"{identity.location} is {age(since)} old"
     if identity.completeness is not Completeness.FULL or identity.ends_early:

@@ -76,7 +76,7 @@ def _own_copy_sentence(state: DesiredState, inputs: Inputs, now_ms: int) -> str 
         return None
     as_of = "of a time that is not known"
     if identity.as_of_ms is not None:
-        as_of = f"of {moment(identity.as_of_ms)}, {age(_since(identity.as_of_ms, now_ms))} ago"
+        as_of = f"of {moment(identity.as_of_ms)}, {_apart(identity.as_of_ms, now_ms, 'ago')}"
     return (
         f"the metadata is broker {identity.keeper}'s own copy, and the broker does not run: it speaks as {as_of}, and "
         "nothing since is known, so OK may be wrong. Name a running broker as kafka:HOST:PORT, or the "
@@ -132,10 +132,10 @@ def _clusters(inputs: Inputs) -> frozenset[str]:
     )
 
 
-def _since(timestamp_ms: int, now_ms: int) -> int:
-    """Compute the age of metadata in ms; a live source that answered while this command began is not in the future."""
+def _apart(timestamp_ms: int, now_ms: int, past: str) -> str:
+    """Say how old metadata is; a live source that answered while this command began is not in the future."""
     since = now_ms - timestamp_ms
-    return 0 if -_BEGINNING_MS < since < 0 else since
+    return f"{age(-since)} in the future" if since <= -_BEGINNING_MS else f"{age(max(since, 0))} {past}"
 
 
 def _described(state: DesiredState, now_ms: int) -> str:
@@ -149,7 +149,7 @@ def _described(state: DesiredState, now_ms: int) -> str:
         "" if identity.epoch is None else f"epoch {identity.epoch}",
         "of a time that it does not say"
         if identity.as_of_ms is None
-        else f"of {moment(identity.as_of_ms)}, {age(_since(identity.as_of_ms, now_ms))} old",
+        else f"of {moment(identity.as_of_ms)}, {_apart(identity.as_of_ms, now_ms, 'old')}",
         "" if identity.completeness is Completeness.FULL else "which does not mention everything",
         "" if identity.scope is None else f"for broker {listed([str(node) for node in sorted(identity.scope)])} alone",
         "whose last records may still be taken back" if identity.tail_uncommitted else "",

@@ -10,7 +10,7 @@ from logstore.log_dir import FallbackRecords, ReadOnlyLogDir
 from logstore.scan import Observation, scan_all
 from logstore.staging import Staged, find_staged, planned_restore
 from reconciler.cli.frame.inputs import sort_inputs
-from reconciler.cli.frame.metadata import choose_metadata
+from reconciler.cli.frame.metadata import choose_metadata, say_problems
 from reconciler.desired import DesiredState, by_cluster
 from reconciler.errors import RefusedError
 from reconciler.next_steps import Call, Step
@@ -49,6 +49,7 @@ def ask_again(call: Call, fallback: FallbackRecords) -> SecondLook:
     """
     inputs = sort_inputs(call.log_dirs)
     given = choose_metadata(call.metadata, inputs, _now_ms())
+    say_problems(given)
     seen = list(scan_all(inputs.log_dirs, sizes=False, fallback=fallback))
     rows = [row | {"log_dir": each.log_dir} for each in seen for row in json_objects(each.rows)]
     of_log_dir = {row["log_dir"]: broker_of(row) for row in rows if row["kind"] == "log_dir" and _is_known(row)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Callable
@@ -27,17 +28,21 @@ UNIQUE = "0123456789abcdef0123456789abcdef"
 MANY = TopicId(bytes(range(51, 67)))
 
 
-@pytest.fixture
-def fresh(cluster) -> str:
-    """Metadata of this moment: ``orders`` has two partitions on brokers 1 and 2."""
+def metadata_of(folder: Path, as_of_ms: int, **identity: Any) -> str:
+    """Metadata of this time, in which ``orders`` has two partitions on brokers 1 and 2."""
     builder = DesiredBuilder()
     for partition in range(2):
         builder.partition("orders", str(ORDERS), partition, [1, 2], isr=[1, 2], leader=1)
-    now_ms = time.time_ns() // 1_000_000
-    folder = cluster.folder / "fresh"
     folder.mkdir()
-    parquet.save_state(builder.build(MetadataIdentity("kraft", "x", CLUSTER, timestamp_ms=now_ms)), str(folder))
+    identified = MetadataIdentity("kraft", "x", CLUSTER, timestamp_ms=as_of_ms, **identity)
+    parquet.save_state(builder.build(identified), str(folder))
     return str(folder)
+
+
+@pytest.fixture
+def fresh(cluster) -> str:
+    """Metadata of this moment."""
+    return metadata_of(cluster.folder / "fresh", time.time_ns() // 1_000_000)
 
 
 def document(result: Result) -> Any:
@@ -101,6 +106,22 @@ def test_a_stopped_brokers_own_metadata_is_not_believed(cluster, run: Run) -> No
     assert broker["metadata"]["trust"] == "own_copy"
     assert broker["next"][0]["command"] == f"logstore doctor {log_dir} --metadata SOURCE"
     assert "nothing since is known" in broker["next"][0]["why"]
+
+
+def test_metadata_of_the_future_is_not_believed_and_the_wrong_clock_is_told(cluster, run: Run) -> None:
+    ahead = metadata_of(cluster.folder / "ahead", time.time_ns() // 1_000_000 + 5 * 86_400_000)
+    result = run("doctor", cluster.log_dir(2), "--metadata", ahead)
+    said = " ".join(result.stdout.split())
+    assert "in the future, so its clock or this machine's is wrong: name a running broker as kafka:HOST:PORT" in said
+    assert re.search(r"is of \S+ \S+ UTC, which is \d+ \w+ in the future", said)
+    assert re.search(r", \d+ \w+ in the future\n", result.stderr)
+
+
+@pytest.mark.parametrize("verb", ["doctor", "repair", "purge"])
+def test_what_is_odd_about_the_metadata_is_told(cluster, run: Run, verb: str) -> None:
+    odd = metadata_of(cluster.folder / "odd", time.time_ns() // 1_000_000, problems=("99 was skipped",))
+    result = run(verb, cluster.log_dir(1), "--metadata", odd)
+    assert "logstore: note: " in result.stderr and ": 99 was skipped\n" in result.stderr
 
 
 def test_without_metadata_nothing_is_planned(cluster, run: Run) -> None:

@@ -33,7 +33,9 @@ NOW_MS = 2000
 
 def examined(cluster, *log_dirs: str, fallback: str | None = None) -> list[ExaminedBroker]:
     call = Call((), (cluster.metadata,), fallback)
-    return examine(sort_inputs(log_dirs), load(cluster.metadata), call, FallbackRecords(None), NOW_MS)
+    (state,) = load(cluster.metadata)
+    states = [replace(state, identity=replace(state.identity, timestamp_ms=NOW_MS))]
+    return examine(sort_inputs(log_dirs), states, call, FallbackRecords(None), NOW_MS)
 
 
 def test_each_broker_has_its_own_log_dirs_and_its_own_steps(cluster) -> None:
@@ -79,6 +81,8 @@ def test_metadata_is_trusted_by_its_time_and_its_end_and_not_by_its_remarks(clus
     assert trust_of(**good) is MetadataTrust.GOOD
     assert trust_of(**good, ends_early=("the log ends there",)) is MetadataTrust.INCOMPLETE
     assert trust_of(timestamp_ms=0) is MetadataTrust.OLD
+    assert trust_of(timestamp_ms=NOW_MS + 60_000) is MetadataTrust.GOOD
+    assert trust_of(timestamp_ms=NOW_MS + 60_001) is MetadataTrust.OLD
 
 
 def test_a_disk_without_room_is_full(cluster, monkeypatch: pytest.MonkeyPatch) -> None:

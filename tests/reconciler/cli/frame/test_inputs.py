@@ -169,7 +169,9 @@ def test_what_is_named_is_taken_and_reported(cluster, capsys: pytest.CaptureFixt
     assert "16 min old" in shown
 
 
-@pytest.mark.parametrize(("future_ms", "shown"), [(0, " 0 s old"), (400, " 0 s old"), (300_000, " in 5 min old")])
+@pytest.mark.parametrize(
+    ("future_ms", "shown"), [(0, " 0 s old"), (400, " 0 s old"), (300_000, " 5 min in the future")]
+)
 def test_what_a_live_source_reported_while_the_command_began_is_not_of_the_future(
     cluster, capsys: pytest.CaptureFixture[str], future_ms: int, shown: str
 ) -> None:
