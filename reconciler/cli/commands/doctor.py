@@ -15,6 +15,7 @@ from reconciler.cli.frame import (
     choose_metadata,
     examine,
     fallback_records,
+    fit_address_space,
     say_assumed_release,
     say_problems,
     sort_inputs,
@@ -40,6 +41,7 @@ def run(
     fallback_folder: str | None,
 ) -> Exit:
     """Say what is wrong with the disks of a broker, in which order it is put right, and what to paste first."""
+    fit_address_space()
     inputs = sort_inputs(paths)
     if inputs.inventories:
         raise UsageError(f"{inputs.inventories[0]} is an inventory: a doctor looks at the log dirs themselves")

@@ -12,6 +12,7 @@ import resource
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from logstore.log_dir import FallbackRecords
 from logstore.rows import InventoryForm, inventory_form, read_inventory
@@ -22,6 +23,9 @@ from reconciler.cli.frame.output import show_busy, with_progress
 from reconciler.desired import DesiredState
 from reconciler.errors import EngineUnavailableError, UsageError
 from reconciler.text import size
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,36 +58,47 @@ def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -
         RefusedError: the metadata does not fit the log dirs.
         PartlyFailedError: the engine gave up for lack of memory or disk space, or because rows cannot be read.
     """
-    import duckdb
-
     from logstore.scan import scan_all
-    from reconciler.audit import audit
 
     log_dirs = job.inputs.log_dirs
     observations = scan_all(log_dirs, sizes=job.sizes, jobs=jobs, fallback=job.fallback)
     tables = [seen.rows for seen in with_progress(observations, len(log_dirs), "scanning log dirs")]
     parquet, arrow = _by_form(job.inputs.inventories)
     tables += [read_inventory(path) for path in arrow]
+    with show_busy("comparing"):
+        return run_join(
+            tables,
+            parquet,
+            job.states,
+            job.folder,
+            now_ms=job.now_ms,
+            all_rows=job.all_rows,
+            previous=job.previous,
+            memory_limit=memory_limit,
+            gap_ms=job.gap_ms,
+        )
+
+
+def run_join(
+    tables: Sequence[pa.Table], parquet: Sequence[str], states: Sequence[DesiredState], folder: str, **how: Any
+) -> AuditResult:
+    """Join rows and metadata on this machine; the arguments are those of :func:`reconciler.audit.audit`.
+
+    Raises:
+        RefusedError, PartlyFailedError: as :func:`run_embedded` says.
+    """
+    import duckdb
+
+    from reconciler.audit import audit
+
     try:
-        with show_busy("comparing"):
-            return audit(
-                tables,
-                parquet,
-                job.states,
-                job.folder,
-                now_ms=job.now_ms,
-                all_rows=job.all_rows,
-                previous=job.previous,
-                memory_limit=memory_limit,
-                threads=None if _address_space() is None else 1,
-                gap_ms=job.gap_ms,
-            )
+        return audit(tables, parquet, states, folder, threads=None if _address_space() is None else 1, **how)
     except RuntimeError as error:
         if _INTERRUPTED in str(error):
             raise KeyboardInterrupt from error
         raise
     except duckdb.Error as error:
-        raise PartlyFailedError(f"the audit was not finished: {_reason(error, job.folder)}") from error
+        raise PartlyFailedError(f"the audit was not finished: {_reason(error, folder)}") from error
 
 
 def run_spark(job: AuditJob, *, master: str | None) -> AuditResult:
@@ -147,8 +162,8 @@ def fit_address_space() -> None:
     if limit < _RESERVED:
         raise EngineUnavailableError(
             f"the address space is limited to {size(limit)} (ulimit -v), and a comparison reserves {size(_RESERVED)}, "
-            "of which it touches little: raise that limit, or limit what is really used with --memory. 'logstore scan' "
-            "works as it is"
+            "of which it touches little: raise that limit; 'logstore audit --memory' limits what is really used. "
+            "'logstore scan' works as it is"
         )
     import pyarrow as pa
 

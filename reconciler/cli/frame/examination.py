@@ -19,8 +19,9 @@ from logstore import LogStoreError
 from logstore.log_dir import LOCK_FILE, FallbackRecords, ReadOnlyLogDir
 from logstore.scan import Observation, scan_all
 from logstore.staging import Placement, Staged, find_staged, stages_in_place
-from reconciler.audit import AuditResult, audit
+from reconciler.audit import AuditResult
 from reconciler.cli.frame.changes import why_in_use
+from reconciler.cli.frame.engines import run_join
 from reconciler.cli.frame.inputs import Inputs, is_forbidden, is_full, takes_no_file, worth_having
 from reconciler.cli.frame.output import show_busy, with_progress
 from reconciler.cli.frame.question import broker_in_question
@@ -122,7 +123,7 @@ def _by_broker(seen: Sequence[Observation]) -> dict[BrokerKey, list[Observation]
 
 def _fleet(seen: Sequence[Observation], states: Sequence[DesiredState], now_ms: int) -> AuditResult:
     with tempfile.TemporaryDirectory(prefix="logstore-doctor-") as folder:
-        return audit([each.rows for each in seen], [], states, folder, now_ms=now_ms)
+        return run_join([each.rows for each in seen], [], states, folder, now_ms=now_ms)
 
 
 @dataclass(frozen=True, slots=True)

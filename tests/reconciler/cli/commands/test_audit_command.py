@@ -391,14 +391,15 @@ def test_what_can_be_accepted_is_what_the_help_offers() -> None:
     assert set(ACCEPTED) == set(Accepted)
 
 
+@pytest.mark.parametrize("verb", ["audit", "doctor"])
 @pytest.mark.parametrize(("gigabytes", "code"), [(0.6, 3), (1.5, 3), (2.4, 3), (2.6, 1), (8, 1)])
 def test_a_limited_address_space_is_enough_or_named_before_a_library_ends_the_process(
-    cluster, start, gigabytes: float, code: int
+    cluster, start, verb: str, gigabytes: float, code: int
 ) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (int(gigabytes * 1e9),) * 2)
 
-    done = start("audit", *cluster.log_dirs, "--metadata", cluster.metadata, preexec_fn=limit)
+    done = start(verb, *cluster.log_dirs, "--metadata", cluster.metadata, preexec_fn=limit)
     assert done.returncode == code, done.stderr
     if code == 3:
         (sentence,) = done.stderr.splitlines()
