@@ -35,7 +35,7 @@ from tests.crash.killed_command import CommandLine, Outcome
 from tests.crash.replicas import free_name
 from tests.logstore.changes import fill_store, two_disks
 from tests.reconciler.cli.conftest import CLUSTER, make_log_dir
-from tests.reconciler.protocol.control_requests import FULL, leader_and_isr, state, topic
+from tests.reconciler.protocol.control_requests import FULL, leader_and_isr, state, stop_replica, topic
 
 HOUR_MS = 3_600_000
 SEEDS = 12
@@ -238,6 +238,20 @@ RESTORE = Verb(applied, lambda disks: ["restore", *disks.log_dirs, "--all"], aga
 PURGE = Verb(applied, lambda disks: ["purge", *disks.log_dirs])
 
 
+def applied_for_long(disks: Disks) -> None:
+    applied(disks, "--delay", "7d")
+
+
+def purge_before_due(disks: Disks) -> list[object]:
+    staged = [name for each in disks.log_dirs for name in sorted(each.with_suffix(".deleting").glob("*_*"))]
+    named = [word for path in staged for word in ("--location", f"../{path.parent.name}/{path.name}")]
+    return ["purge", *disks.log_dirs, *named, "--before-due"]
+
+
+def restore_the_stray(disks: Disks) -> list[object]:
+    return ["restore", *disks.log_dirs, "--topic", "orders", "--partition", "3"]
+
+
 # A repair and its undo
 
 
@@ -256,11 +270,22 @@ def damaged(disks: Disks) -> None:
     (two / "meta.properties.tmp").write_bytes(b"half")
 
 
-def repair_plan(disks: Disks) -> Path:
+def repair_plan(disks: Disks, *options: object) -> Path:
     path = disks.file("plan.json")
     path.unlink(missing_ok=True)
-    disks.done("repair", *disks.log_dirs, "--metadata", disks.file("metadata"), "-o", path, codes=(1,))
+    disks.done("repair", *disks.log_dirs, "--metadata", disks.file("metadata"), "-o", path, *options, codes=(1,))
     return path
+
+
+def doubled(disks: Disks) -> None:
+    """The damage, and a replica that is live on both disks."""
+    damaged(disks)
+    one, two = disks.log_dirs
+    shutil.copytree(one / "kept-3", two / "kept-3")
+
+
+def stage_the_copy(disks: Disks) -> list[object]:
+    return ["repair", "--apply", repair_plan(disks, "--keep", disks.log_dirs[0] / "kept-3")]
 
 
 def undo(disks: Disks) -> list[object]:
@@ -308,6 +333,17 @@ def on_both(*words: str) -> Command:
     return lambda disks: [*words, *disks.log_dirs]
 
 
+def by_topic_id(disks: Disks) -> None:
+    flat(disks)
+    disks.done("convert", "--to", "by-topic-id", *disks.log_dirs)
+
+
+def to_stop(disks: Disks) -> None:
+    """A request that wants both replicas of one topic deleted."""
+    flat(disks)
+    disks.file("request").write_bytes(encode_json(stop_replica("orders", 0, 1, epoch=7), 3))
+
+
 def reconcile(disks: Disks) -> list[object]:
     allowed = [word for gate in ("cluster", "sole-copy", "create", "absent", "empty") for word in ("--allow", gate)]
     return ["reconcile", disks.file("request"), *disks.log_dirs, "--max-share", "100%", *allowed]
@@ -321,15 +357,20 @@ VERBS = {
     "apply in place": Verb(broker, lambda disks: ["apply", plan(disks, *IN_PLACE)]),
     "restore in place": Verb(applied_in_place, RESTORE.command, again=(0, 1)),
     "purge in place": Verb(applied_in_place, PURGE.command),
+    "purge before its time": Verb(applied_for_long, purge_before_due, again=(0, 1)),
+    "restore of a stray": Verb(broker, restore_the_stray, again=(0, 1)),
     "repair --apply": REPAIR,
+    "repair of a copy": Verb(doubled, stage_the_copy),
     "repair --undo": UNDO,
     "convert": Verb(flat, on_both("convert", "--to", "by-topic-id")),
+    "convert back": Verb(by_topic_id, on_both("convert", "--to", "flat")),
     "convert to namespaced": Verb(flat, on_both("convert", "--to", "namespaced")),
     "namespace create": Verb(ours, on_both("namespace", "create", "org:apache"), again=REFUSED),
     "namespace move": Verb(ours, on_both("namespace", "move", "org:orders", "--to", ""), again=REFUSED),
     "namespace rename": Verb(ours, on_both("namespace", "rename", "org:orders", "org:sales"), again=REFUSED),
     "namespace delete": Verb(ours, on_both("namespace", "delete", "org", "--recursive"), again=REFUSED),
     "reconcile": Verb(flat, reconcile),
+    "reconcile a StopReplica": Verb(to_stop, reconcile),
 }
 
 
