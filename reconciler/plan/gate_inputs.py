@@ -275,7 +275,11 @@ def _strange(view: PlanView, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
         if log_dir.path not in paths or state is None:
             continue
         if first != log_dir.path:
-            yield log_dir.path, f"its directory.id {directory_id} is that of {first}, so one of them is a copy"
+            yield (
+                log_dir.path,
+                f"its directory.id {directory_id} is that of {first}, so one of them is a copy, and no plan for both "
+                "can be applied: leave the copy out",
+            )
         else:
             problem = _unregistered(log_dir, state) or _nothing_of_it(
                 held[log_dir.path], placed[log_dir.broker.cluster][log_dir.broker.node, directory_id]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from logstore import ChangeRefusedError
+from logstore.clock import ManualClock
 from reconciler.cli import logstore
-from reconciler.plan import Gate, GatesShutError, PlanChoice, Policy
+from reconciler.plan import ApplyOptions, Gate, GatesShutError, PlanChoice, Policy, apply_plan
 from reconciler.plan.policy import BY_NUMBER
 from tests.reconciler.plan.premises import NOW_MS, PREMISES, Premise, World, exclude_each_other, topic_id
 
@@ -49,6 +52,17 @@ def test_an_embedded_broker_is_held_to_none_of_them(name: str, tmp_path: Path) -
     PREMISES[name].spoil(world)
     world.choice = PlanChoice(Policy.kip516())
     assert world.shut() == []
+
+
+def test_of_a_copied_disk_the_way_out_is_said_because_a_plan_for_it_is_never_applied(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    PREMISES["another disk under a copied meta.properties"].spoil(world)
+    world.choice = PlanChoice(replace(world.choice.policy, allowed=frozenset([Gate.LOG_DIR])))
+    plan = world.plan()
+    with pytest.raises(ChangeRefusedError, match="is also that of"):
+        apply_plan(plan, ApplyOptions("h", "u", ManualClock(NOW_MS)))
+    with pytest.raises(GatesShutError, match="no plan for both can be applied: leave the copy out"):
+        World(tmp_path / "again", directory_ids=world.directory_ids).plan()
 
 
 def test_metadata_that_went_back_restores_nothing_either(tmp_path: Path) -> None:
