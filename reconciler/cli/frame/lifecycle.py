@@ -235,6 +235,10 @@ def _without_current_directory(error: FileNotFoundError) -> bool:
     return error.filename is None and error.strerror == os.strerror(errno.ENOENT)
 
 
+_NOT_MAPPED = "failed to map segment"
+"""What the loader of the system says where the address space of a process is limited to too little."""
+
+
 def _sentence(error: BaseException) -> str:
     match error:
         case KeyboardInterrupt():
@@ -247,6 +251,8 @@ def _sentence(error: BaseException) -> str:
             return f"{error.filename}: {reason}" if error.filename is not None else reason
         case MemoryError():
             return "there is not enough memory: audit fewer log dirs at a time, or inventories instead of trees"
+        case ImportError() if _NOT_MAPPED in str(error):
+            return f"a library finds no room in the address space: raise that limit (ulimit -v); {error!s:.200}"
         case _:
             return (
                 f"this is a bug in logstore ({type(error).__name__}: {error!s:.200}): run it again with "

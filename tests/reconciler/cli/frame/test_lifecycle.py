@@ -177,6 +177,13 @@ def test_an_interrupt_and_a_lack_of_memory_are_reported(capsys: pytest.CaptureFi
     assert "not enough memory" in outcome(MemoryError(), capsys)[1]
 
 
+def test_a_library_that_finds_no_address_space_is_no_bug(capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = outcome(ImportError("x.so: failed to map segment from shared object"), capsys)
+    assert code == 4
+    assert "raise that limit (ulimit -v)" in said
+    assert "bug" in outcome(ImportError("cannot import name x"), capsys)[1]
+
+
 def test_a_bug_says_how_to_see_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     code, text = outcome(ValueError("unexpected\x1b[2J"), capsys)
     assert code == Exit.PARTLY_FAILED
