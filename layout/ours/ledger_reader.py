@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 from zlib import crc32
 
@@ -38,8 +37,6 @@ _BLOCK = 1 << 18
 
 _VALUES = 12
 """Values of a staged line."""
-
-_NO_CHECKPOINTS: Final = MappingProxyType[str, int]({})
 
 _IS_STAGED: Final = LedgerEvent.STAGED
 """Looking a member of an enum up takes as long as making an entry."""
@@ -164,8 +161,8 @@ class _LineReader:
                 and namespace == ""
                 and checkpoints == {}
             ):
-                topic_id, none = self._topic_ids[text], _NO_CHECKPOINTS
-                record = StagedRecord(topic, partition, topic_id, path, verdict, evidence, staged, due, none)
+                topic_id = self._topic_ids[text]
+                record = StagedRecord(topic, partition, topic_id, path, verdict, evidence, staged, due, checkpoints)
                 return LedgerEntry(_IS_STAGED, record, False, True)
         except (AttributeError, KeyError, TypeError, ValueError):
             pass  # a value of another type, or more or fewer of them
