@@ -20,8 +20,8 @@ section of FACTS, that has the details. A real broker's log dir::
     │   ├── partition.metadata                     the topic's ID                                    partition_metadata
     │   ├── leader-epoch-checkpoint                leader epoch -> first offset of it                checkpoint
     │   ├── 00000000000000000042.log               segment, from offset 42 on                        segment_name
-    │   ├── 00000000000000000042.index             ... and its indexes: .timeindex, .txnindex        segment_name
-    │   ├── 00000000000000000042.snapshot          producer state before offset 42                   segment_name
+    │   ├── 00000000000000000042.index             ... and its indexes: .timeindex, .txnindex        segment_files
+    │   ├── 00000000000000000042.snapshot          producer state before offset 42                   segment_files
     │   ├── <20 digits>.log.deleted                leftovers: .deleted, .cleaned, .swap              segment_name
     │   └── remote_log_snapshot                    tiered storage, 3.6 and 3.7 only                  FACTS §2.11
     ├── orders-1.<32 hex>-future/                  being moved from another log dir                  directory_name

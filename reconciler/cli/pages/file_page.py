@@ -11,13 +11,19 @@ from collections.abc import Callable, Mapping
 from layout import checkpoint, clean_shutdown, meta_properties, partition_metadata, segment_name
 from layout.errors import BrokerEffect, DamagedFileError
 from layout.scheme import LEDGER_FILE
+from layout.segment_files import (
+    parse_offset_index,
+    parse_producer_snapshot,
+    parse_time_index,
+    parse_transaction_index,
+)
 from layout.segment_name import FileKind, Transient
 from logstore import UnreadableFileError
-from logstore.fs import kind_of_file, read_small_file
+from logstore.fs import crc32c_of, kind_of_file, read_small_file
 from logstore.log_dir import CHECKPOINT_LIMIT, LOCK_FILE, find_lock_holder, read_identity
 from reconciler.cli.frame import PathInLogDir
 from reconciler.cli.pages.explanation import Explanation
-from reconciler.text import count, size
+from reconciler.text import count, moment, size
 
 Facts = list[tuple[str, str]]
 
@@ -78,6 +84,8 @@ def explain_file(path: str, home: PathInLogDir | None) -> Explanation:
         if read.problem is not None:
             facts.append(("stops a broker", read.problem))
         rule = "a file of this name in a partition dir"
+        if read.kind in _OF_SEGMENTS and read.offset is not None:
+            return Explanation(path, what, rule, (*facts, *_of_segment(path, read.kind, read.offset)))
     return Explanation(path, what, rule, (*facts, *_content(path, name)))
 
 
@@ -95,6 +103,17 @@ def _content(path: str, name: str) -> Facts:
         if error.effect is BrokerEffect.NONE:
             effect = checkpoint.AFTER_A_BAD_NUMBER.get(name, effect)
         return [("content", f"{error.problem}; what a broker does: {effect}")]
+
+
+def _of_segment(path: str, kind: FileKind, offset: int) -> Facts:
+    """Describe the content of a file beside a segment, or say why it cannot be read."""
+    reader, after_damage = _OF_SEGMENTS[kind]
+    try:
+        return reader(read_small_file(path, _SEGMENT_FILE_LIMIT) or b"", offset)
+    except UnreadableFileError as error:
+        return [("content", f"{os.path.basename(path)} {error}")]
+    except DamagedFileError as error:
+        return [("content", f"{error.problem}; what a broker does: {after_damage}")]
 
 
 def _identity(path: str) -> Facts:
@@ -131,6 +150,56 @@ def _lock(path: str) -> Facts:
     holder = find_lock_holder(os.path.dirname(path))
     return [("held by", "nobody who can be seen from here" if holder is None else str(holder))]
 
+
+def _offset_index(data: bytes, base_offset: int) -> Facts:
+    found = parse_offset_index(data, base_offset)
+    last = found.entries[-1] if found.entries else None
+    at = "" if last is None else f", the last for offset {last.offset} at position {last.position}"
+    return _entries(len(found.entries), at, len(data), found.preallocated)
+
+
+def _time_index(data: bytes, base_offset: int) -> Facts:
+    found = parse_time_index(data, base_offset)
+    last = found.entries[-1] if found.entries else None
+    at = "" if last is None else f", the last for {moment(last.timestamp_ms)} at offset {last.offset}"
+    return _entries(len(found.entries), at, len(data), found.preallocated)
+
+
+def _entries(number: int, last: str, length: int, preallocated: int) -> Facts:
+    """Weigh an index by what was written to it; what is preallocated counts apart."""
+    facts = [("content", f"{count(number, 'entry', 'entries')} in {size(length - preallocated)}{last}")]
+    if preallocated:
+        zeros = f"{size(preallocated)} of zeros, as while a broker writes to the segment, or after it stopped uncleanly"
+        facts.append(("preallocated", zeros))
+    return facts
+
+
+def _transaction_index(data: bytes, base_offset: int) -> Facts:
+    found = parse_transaction_index(data, base_offset)
+    last = f", the last from offset {found[-1].first_offset} to {found[-1].last_offset}" if found else ""
+    return [("content", f"{count(len(found), 'aborted transaction')}{last}")]
+
+
+def _producer_snapshot(data: bytes, _: int) -> Facts:
+    found = parse_producer_snapshot(data, crc32c_of)
+    last = max((each.last_offset for each in found if each.last_offset is not None), default=None)
+    open_from = [each.transaction_first_offset for each in found if each.transaction_first_offset is not None]
+    wrote = "" if last is None else f", the last record at offset {last}"
+    opened = (
+        f"; {count(len(open_from), 'open transaction')}, the first from offset {min(open_from)}" if open_from else ""
+    )
+    return [("content", f"{count(len(found), 'producer')}{wrote}{opened}")]
+
+
+_SEGMENT_FILE_LIMIT = 1 << 28
+_REBUILT = "it rebuilds the index from the segment"
+_OF_SEGMENTS: Mapping[FileKind, tuple[Callable[[bytes, int], Facts], str]] = {
+    FileKind.OFFSET_INDEX: (_offset_index, _REBUILT),
+    FileKind.TIME_INDEX: (_time_index, _REBUILT),
+    FileKind.TRANSACTION_INDEX: (_transaction_index, _REBUILT),
+    FileKind.PRODUCER_SNAPSHOT: (_producer_snapshot, "it removes the snapshot and takes an older one"),
+}
+"""How each file beside a segment is described, and what a broker does with a damaged one (FACTS §2.10, §2.11)."""
 
 _READERS: Mapping[str, Callable[[str], Facts]] = {
     meta_properties.FILE_NAME: _identity,

@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from layout import checkpoint
+from layout.segment_files import AbortedTransaction, OffsetIndexEntry, ProducerState, TimeIndexEntry
 from reconciler.cli.frame import log_dir_of_path
 from reconciler.cli.pages import Explanation, explain_file
+from tests.layout.segment_files.segment_writers import (
+    offset_index,
+    producer_snapshot,
+    time_index,
+    transaction_index,
+)
 
 
 def explained(path: Path, content: bytes | None = None) -> Explanation:
@@ -78,3 +85,75 @@ def test_a_link_is_not_followed(cluster) -> None:
     link.symlink_to("/etc/hostname")
     found = facts(explained(link))
     assert (found["is"], "not followed" in found["content"]) == ("a symbolic link", True)
+
+
+OFFSETS = [OffsetIndexEntry(142, 4096), OffsetIndexEntry(180, 8200)]
+TIMES = [TimeIndexEntry(1_700_000_000_000, 150)]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "content", "expected"),
+    [
+        (".index", offset_index(OFFSETS, 42), "2 entries in 16 B, the last for offset 180 at position 8200"),
+        (".index.deleted", b"", "0 entries in 0 B"),
+        (".timeindex", time_index(TIMES, 42), "1 entry in 12 B, the last for 2023-11-14 22:13:20 UTC at offset 150"),
+        (
+            ".txnindex",
+            transaction_index([AbortedTransaction(7, 50, 60, 50), AbortedTransaction(8, 55, 70, 55)]),
+            "2 aborted transactions, the last from offset 55 to 70",
+        ),
+        (
+            ".snapshot",
+            producer_snapshot(
+                [
+                    ProducerState(7, 0, 3, 41, 0, 0, 1, 30),
+                    ProducerState(8, 0, 3, 35, 0, 0, 1, 20),
+                    ProducerState(9, 0, None, None, 0, 0, None, None),
+                ]
+            ),
+            "3 producers, the last record at offset 41; 2 open transactions, the first from offset 20",
+        ),
+        (".snapshot", producer_snapshot([]), "0 producers"),
+    ],
+)
+def test_a_file_beside_a_segment_is_reported_by_what_is_in_it(
+    cluster, suffix: str, content: bytes, expected: str
+) -> None:
+    found = facts(explained(cluster.log_dir(1) / "orders-0" / f"{42:020d}{suffix}", content))
+    assert (found["content"], "preallocated" in found) == (expected, False)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "content", "expected"),
+    [
+        (".index", offset_index(OFFSETS, 42, preallocated=10_485_744), ("2 entries in 16 B", "10 MB of zeros")),
+        (".timeindex", time_index([], 42, preallocated=10_485_756), ("0 entries in 0 B", "10 MB of zeros")),
+    ],
+)
+def test_a_preallocated_index_is_weighed_by_its_content(
+    cluster, suffix: str, content: bytes, expected: tuple[str, str]
+) -> None:
+    found = facts(explained(cluster.log_dir(1) / "orders-0" / f"{42:020d}{suffix}", content))
+    assert (found["content"].startswith(expected[0]), found["preallocated"].startswith(expected[1])) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "problem", "effect"),
+    [
+        (".index", "7 bytes are no multiple of 8", "rebuilds the index"),
+        (".timeindex", "7 bytes are no multiple of 12", "rebuilds the index"),
+        (".txnindex", "7 bytes are no multiple of 34", "rebuilds the index"),
+        (".snapshot", "7 bytes are fewer than the 10 of its header", "removes the snapshot and takes an older one"),
+    ],
+)
+def test_a_damaged_file_beside_a_segment_is_reported_with_what_a_broker_does(
+    cluster, suffix: str, problem: str, effect: str
+) -> None:
+    found = facts(explained(cluster.log_dir(1) / "orders-0" / f"{42:020d}{suffix}", b"damaged"))
+    assert problem in found["content"] and effect in found["content"]
+
+
+def test_a_link_beside_a_segment_is_not_followed(cluster) -> None:
+    link = cluster.log_dir(1) / "orders-0" / f"{42:020d}.index"
+    link.symlink_to("/etc/hostname")
+    assert "not followed" in facts(explained(link))["content"]
