@@ -1,5 +1,6 @@
-"""The binary files beside a segment: its offset, time and transaction index, and snapshots of its producers."""
+"""The binary files beside a segment: its indexes and producer snapshots, and which files go when they are loaded."""
 
+from layout.segment_files.loading import removed_at_load
 from layout.segment_files.offset_index import OffsetIndex, OffsetIndexEntry, parse_offset_index
 from layout.segment_files.producer_snapshot import ProducerState, parse_producer_snapshot
 from layout.segment_files.time_index import TimeIndex, TimeIndexEntry, parse_time_index
@@ -16,4 +17,5 @@ __all__ = [
     "parse_producer_snapshot",
     "parse_time_index",
     "parse_transaction_index",
+    "removed_at_load",
 ]

@@ -13,6 +13,7 @@ from typing import Any
 from layout import partition_metadata, segment_name
 from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_by_topic_id, parse_staged
 from layout.errors import BrokerEffect
+from layout.segment_files import removed_at_load
 from logstore.fs import refusal
 from logstore.log_dir import find_lock_holder, read_identity
 from logstore.rows import MetadataState
@@ -92,7 +93,7 @@ def explain_directory(
     facts = [("log dir", "none above it, so this is told by its name alone" if home is None else home.log_dir)]
     if kind is not DirectoryKind.FOREIGN:
         facts += _metadata_facts(path, row)
-    facts += _file_facts(path)
+    facts += _file_facts(path, is_loaded=kind not in (DirectoryKind.FOREIGN, DirectoryKind.STAGED))
     first = parse(home.name.split("/")[0]) if home is not None and not home.name.startswith("../") else name
     brokers = possible_brokers(home, states)
     starts = starts_of(path, first if first.kind is DirectoryKind.FOREIGN else name, brokers)
@@ -127,15 +128,17 @@ def _metadata_facts(path: str, row: Mapping[str, Any] | None) -> list[tuple[str,
     return [("topic ID", str(read.topic_id or "none")), (partition_metadata.FILE_NAME, said)]
 
 
-def _file_facts(path: str) -> list[tuple[str, str]]:
-    """Count the files of each kind and the space they take, and list the names on which a broker fails."""
+def _file_facts(path: str, *, is_loaded: bool) -> list[tuple[str, str]]:
+    """Count the files of each kind and their space, and list those that a broker removes, and those it fails on."""
     numbers, weights, leftovers, wrong = Counter[str](), Counter[str](), list[str](), list[str]()
+    names: list[str] = []
     try:
         with os.scandir(path) as entries:
             for entry in entries:
                 if not entry.is_file(follow_symlinks=False):
                     numbers["directories and others"] += 1
                     continue
+                names.append(entry.name)
                 read = segment_name.parse(entry.name)
                 numbers[read.kind.value] += 1
                 weights[read.kind.value] += entry.stat(follow_symlinks=False).st_blocks * 512
@@ -151,4 +154,7 @@ def _file_facts(path: str) -> list[tuple[str, str]]:
         facts.append(
             ("leftovers", f"{count(len(leftovers), 'file')} of a change under way: {listed(sorted(leftovers))}")
         )
+    unfit = [name for name in removed_at_load(names) if name not in leftovers]
+    if unfit and is_loaded:
+        facts.append(("removed at start", f"{count(len(unfit), 'file')} that fit no segment here: {listed(unfit)}"))
     return [*facts, *(("stops a broker", each) for each in sorted(wrong)[:5])]
