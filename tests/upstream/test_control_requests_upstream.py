@@ -1,15 +1,13 @@
 """Upstream's own tests of control requests (FACTS §10.4): each test bears the name of the upstream class and test.
 
 Where a broker of ours answers otherwise on purpose, the test says so; the reasons are in the table of
-``reconciler/broker/__init__.py``. ``COVERED`` maps the number of a row to its test, ``LEFT`` says why a row has none.
+``reconciler/broker/__init__.py``. ``rows.txt`` says of each row where it is held.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -51,64 +49,46 @@ from tests.reconciler.protocol.control_requests import (
     topic,
 )
 
-REPLICA_MANAGER = {
-    **dict.fromkeys((75,), "testPartitionMetadataFile"),
-    76: "testPartitionMetadataFileCreatedWithExistingLog",
-    **dict.fromkeys((77, 78), "testPartitionMetadataFileCreatedAfterPreviousRequestWithoutIds"),
-    **dict.fromkeys((79, 80, 81), "testInconsistentIdReturnsError"),
-    **dict.fromkeys((82, 83, 84), "testPartitionMetadataFileNotCreated"),
-    85: "testFetchMessagesWithInconsistentTopicId",
-    86: "testPartitionMarkedOfflineIfLogCantBeCreated",
-    **dict.fromkeys((87, 88), "testFullLeaderAndIsrStrayPartitions"),
-    89: "testUpdateStrayLogs",
-    90: "testFullLairDuringKRaftMigration",
-    91: "testFullLairDuringKRaftMigrationRemovesOld",
-    92: "testFullLairDuringKRaftMigrationWithTopicRecreations",
-    **dict.fromkeys((93, 94, 95), "testGetOrCreatePartition"),
-    96: "testGetOrCreatePartitionShouldNotCreateOfflinePartition",
-    97: "testStopReplicaWithStaleControllerEpoch",
-    98: "testStopReplicaWithOfflinePartition",
-    99: "testStopReplicaWithInexistentPartition",
-    100: "testStopReplicaWithInexistentPartitionAndPartitionsDelete",
-    101: "testStopReplicaWithInexistentPartitionAndPartitionsDeleteAndIOException",
-    102: "testStopReplicaWithExistingPartitionAndNewerLeaderEpoch",
-    103: "testStopReplicaWithExistingPartitionAndOlderLeaderEpoch",
-    104: "testStopReplicaWithExistingPartitionAndEqualLeaderEpoch",
-    105: "testStopReplicaWithExistingPartitionAndDeleteSentinel",
-    106: "testStopReplicaWithExistingPartitionAndLeaderEpochNotProvided",
-    107: "testStopReplicaWithDeletePartitionAndExistingPartitionAndNewerLeaderEpoch",
-    108: "testStopReplicaWithDeletePartitionAndExistingPartitionAndNewerLeaderEpochAndIOException",
-    109: "testStopReplicaWithDeletePartitionAndExistingPartitionAndOlderLeaderEpoch",
-    110: "testStopReplicaWithDeletePartitionAndExistingPartitionAndEqualLeaderEpoch",
-    111: "testStopReplicaWithDeletePartitionAndExistingPartitionAndDeleteSentinel",
-    112: "testStopReplicaWithDeletePartitionAndExistingPartitionAndLeaderEpochNotProvided",
-}
-COVERED = {
-    **{number: f"test_ReplicaManagerTest_{name}" for number, name in REPLICA_MANAGER.items()},
-    113: "test_LeaderAndIsrRequestTest_testUnsupportedVersion",
-    114: "test_LeaderAndIsrRequestTest_testGetErrorResponse",
-    115: "test_LeaderAndIsrRequestTest_testVersionLogic",
-    116: "test_LeaderAndIsrRequestTest_testTopicPartitionGroupingSizeReduction",
-    117: "test_StopReplicaRequestTest_testUnsupportedVersion",
-    118: "test_StopReplicaRequestTest_testGetErrorResponse",
-    119: "test_StopReplicaRequestTest_testBuilderNormalization",
-    120: "test_StopReplicaRequestTest_testTopicStatesNormalization",
-}
-"""Row number to test."""
-
 FOO, BAR = TopicId.parse("Sl08ZXU2QW6uF5hIoSzc8w"), TopicId.parse("69O438ZkTSeqqclTtZO2KA")
 FOO_AGAIN = TopicId.parse("JRCmVxWxQamFs4S8NXYufg")
+BAZ, QUUX = TopicId.parse("2Ik9_5-oRDOKpSXd2SuG5w"), TopicId.parse("YS9owjv5TG2OlsvBM0Qw6g")
+FOO_IN_LAIR = TopicId.parse("_dOOzPe3TfiWV21Lh7Vmqg")
+EIGHT = {"foo-0": FOO, "foo-1": FOO, "bar-0": BAR, "bar-1": BAR}
+EIGHT |= {"baz-0": BAZ, "baz-1": BAZ, "baz-2": BAZ, "quux-0": QUUX}
 
 
-@pytest.mark.shared
-def test_no_row_of_this_section_is_forgotten(shared: Path) -> None:
-    rows = json.loads((shared / "kafka" / "upstream-tests.json").read_text(encoding="utf-8"))
-    ours = [row for row in rows if row["section"].startswith("10.4 ")]
-    assert {row["n"] for row in ours} == set(COVERED)
-    for row in ours:
-        upstream = row["test"].split(" ")[0].rstrip("…")
-        assert COVERED[row["n"]].startswith(f"test_{row['testClass']}_{upstream}")
-        assert callable(globals()[COVERED[row["n"]]])
+def strays_of(sim: Sim, *wanted: TopicState) -> set[str]:
+    """Which of the eight logs on the disk a FULL request for these topics finds to be strays."""
+    for number, (name, topic_id) in enumerate(EIGHT.items()):
+        sim.put(name, topic_id, disk=number % 2)
+    broker = sim.start()
+    assert set(answer(broker, leader_and_isr(FULL, *wanted, kraft=True)).values()) <= {0}
+    found = sim.staged()
+    assert {name: topic_id for name, (topic_id, _) in found.items()} == {name: EIGHT[name] for name in found}
+    return set(found)
+
+
+def test_LogManagerTest_testFindStrayReplicasInEmptyLAIR(sim: Sim) -> None:
+    assert strays_of(sim) == set(EIGHT)
+    assert sim.live() == {}
+
+
+def test_LogManagerTest_testFindNoStrayReplicasInFullLAIR(sim: Sim) -> None:
+    wanted = topic("foo", FOO, 0, 1), topic("bar", BAR, 0, 1), topic("baz", BAZ, 0, 1, 2), topic("quux", QUUX, 0)
+    assert strays_of(sim, *wanted) == set()
+    assert sim.live() == EIGHT
+
+
+def test_LogManagerTest_testFindSomeStrayReplicasInFullLAIR(sim: Sim) -> None:
+    wanted = topic("foo", FOO, 0), topic("bar", BAR, 0, 1), topic("quux", QUUX, 0)
+    assert strays_of(sim, *wanted) == {"foo-1", "baz-0", "baz-1", "baz-2"}
+
+
+def test_LogManagerTest_testTopicRecreationInFullLAIR(sim: Sim) -> None:
+    again = topic("foo", FOO_IN_LAIR, 0, 1)
+    wanted = again, topic("bar", BAR, 0), topic("baz", BAZ, 0, 1, 2), topic("quux", QUUX, 0)
+    assert strays_of(sim, *wanted) == {"foo-0", "foo-1", "bar-1"}
+    assert sim.live()["foo-0"] == sim.live()["foo-1"] == FOO_IN_LAIR
 
 
 def metadata(sim: Sim, name: str = "orders-0") -> bytes | None:

@@ -1,21 +1,19 @@
 """Kafka's own test cases of the metadata log, as far as they are about reading it (FACTS §10.8).
 
-A test is named by the row's number and the name of the upstream test. The last test holds the two lists together: every
-row of the section has a test here, or stands in ``LEFT_OUT`` with the reason.
+A test is named by the row's number and the name of the upstream test; ``rows.txt`` says of each row where it is held.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-import json
-import re
+import os
 from pathlib import Path
 
 import pytest
 
 from layout import partition_metadata
-from layout.ids import TopicId
+from layout.ids import DirectoryId, TopicId
 from layout.segment_name import MetadataSnapshotName, metadata_snapshot_name
 from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError, UsageError
@@ -24,23 +22,18 @@ from reconciler.sources.kraft import Batch, BrokenBatchError, RecordDecoder, lis
 from reconciler.sources.kraft.files import SnapshotFile
 from reconciler.sources.kraft.records import read_control_type
 from reconciler.sources.kraft.replay import Replay, read, read_snapshot
-from tools.writers import feature_level_record, kraft_writer, log_batch, no_op_record, topic_record
+from tests.reconciler.preflight.disks import METADATA_TOPIC_ID, ask, kraft_log_dir
+from tools.writers import (
+    feature_level_record,
+    kraft_encoding,
+    kraft_writer,
+    log_batch,
+    no_op_record,
+    partition_record,
+    topic_record,
+)
 from tools.writers.kraft_encoding import control_record
 from tools.writers.kraft_writer import control_batch, snapshot_bytes
-
-_NAMES = "names of files: layout.segment_name"
-_QUORUM = "quorum-state: layout.quorum_state"
-_WRITING = "writes, truncates or deletes, and nothing here changes a metadata directory"
-_FORMATTING = "what a controller starts with when no file says it; nothing on disk to read"
-
-LEFT_OUT = {
-    **dict.fromkeys((198, 199, 200), _FORMATTING),
-    **dict.fromkeys(range(203, 207), _NAMES),
-    **dict.fromkeys((207, 208, 210, 211, 212, 213, 219), _WRITING),
-    **dict.fromkeys(range(232, 239), _WRITING),
-    **dict.fromkeys((240, 241), _WRITING),
-    **dict.fromkeys(range(242, 248), _QUORUM),
-}
 
 BAR = TopicId.parse("cxBT72dK4si8Ied1iP4wBA")
 VERSION_1 = control_record("KRaftVersionRecord", kRaftVersion=1)
@@ -94,9 +87,32 @@ def _ten_records(base_offset: int = 0, epoch: int = 1) -> bytes:
     return log_batch([no_op_record()] * 10, base_offset, epoch=epoch)
 
 
+def test_186_testCreateAssignmentMap(tmp_path: Path) -> None:
+    ids = [DirectoryId.from_halves(7, number) for number in (1, 2, 3, 4)]
+
+    def directories(folder: Path, replicas: list[int], given: list[DirectoryId]) -> dict[int, bytes]:
+        folder.mkdir()
+        records = [topic_record("bar", BAR), partition_record(BAR, 0, replicas, directories=given)]
+        image = _read(_folder(folder, [], {0: log_batch(records, 0, epoch=1)})).image
+        found = image.topics[BAR.to_bytes()].partitions[0]
+        return dict(zip(found.replicas, found.directories, strict=True))
+
+    by_replica = directories(tmp_path / "4", [1, 2, 3, 4], ids)
+    assert by_replica == {number: one.to_bytes() for number, one in zip((1, 2, 3, 4), ids, strict=True)}
+    with pytest.raises(MetadataError, match="bar-0 has 2 replicas and 3 directories"):
+        directories(tmp_path / "2", [1, 2], ids[:3])
+
+
 def test_188_testSerde() -> None:
-    value = topic_record("foo", BAR)
-    assert RecordDecoder().decode(read_frame(value), value) == {"name": "foo", "topicId": BAR.to_bytes()}
+    topic_id = TopicId.random(os.urandom)
+    value = topic_record("foo", topic_id)
+    # Frame version, type and version; the length and bytes of the name; the ID; no tagged fields.
+    assert len(value) == 3 + 4 + 16 + 1
+    fields = RecordDecoder().decode(read_frame(value), value)
+    assert fields == {"name": "foo", "topicId": topic_id.to_bytes()}
+    assert (
+        kraft_encoding.record("TopicRecord", 0, name=fields["name"], topicId=str(TopicId(fields["topicId"]))) == value
+    )
 
 
 def test_189_testDeserializeWithUnhandledFrameVersion() -> None:
@@ -153,9 +169,13 @@ def test_201_testMissingDirectory(tmp_path: Path) -> None:
 
 def test_202_testReadFromConfigurationFile(tmp_path: Path) -> None:
     path = tmp_path / "bootstrap.checkpoint"
-    path.write_bytes(
-        snapshot_bytes([feature_level_record("metadata.version", 7), no_op_record(), no_op_record()], epoch=0)
-    )
+    records = [feature_level_record("metadata.version", 7), no_op_record(), no_op_record()]
+    path.write_bytes(snapshot_bytes(records, epoch=0))
+    data = [batch for batch in _batches(path.read_bytes()) if not batch.is_control]
+    values = [record.value for batch in data for record in batch.records()]
+    feature, *others = [(read_frame(value).type, RecordDecoder().decode(read_frame(value), value)) for value in values]
+    assert feature == (12, {"name": "metadata.version", "featureLevel": 7})
+    assert others == [(20, {}), (20, {})]
     replay = read_snapshot(SnapshotFile(MetadataSnapshotName(epoch=0, offset=3), str(path)), hashlib.sha256())
     assert (replay.image.features, replay.image.unknown_types) == ({"metadata.version": 7}, {})
 
@@ -172,11 +192,17 @@ def test_214_testEmptyRecords() -> None:
     assert _batches(b"") == []
 
 
-def test_215_testCrcValidation() -> None:
-    content = log_batch([no_op_record()], 0)
+def test_215_testCrcValidation(tmp_path: Path) -> None:
+    """It is always checked: there is no way to read on."""
+    content = log_batch([topic_record("bar", BAR)], 0)
+    assert len(_batches(content)) == 1
     crc = int.from_bytes(content[17:21], "big")
+    damaged = content[:17] + (crc + 1).to_bytes(4, "big") + content[21:]
     with pytest.raises(BrokenBatchError, match="CRC-32C"):
-        _batches(content[:17] + (crc + 1).to_bytes(4, "big") + content[21:])
+        _batches(damaged)
+    replay = _read(_folder(tmp_path, [(0, 0)], {0: damaged}))
+    assert _topics(replay) == ["snapshot-0-0"]
+    assert "CRC-32C" in replay.problems[0]
 
 
 def test_216_testControlRecordIterationWithKraftVersion0() -> None:
@@ -209,9 +235,15 @@ def test_221_testBuilderKRaftVersion1WithoutVoterSet() -> None:
 
 
 def test_222_testTopicId(tmp_path: Path) -> None:
-    folder = Path(kraft_writer.write_metadata_dir(tmp_path, log=[[no_op_record()]]))
-    metadata = partition_metadata.parse((folder / partition_metadata.FILE_NAME).read_bytes())
-    assert str(metadata.topic_id) == "AAAAAAAAAAAAAAAAAAAAAQ"
+    expected = TopicId.parse("AAAAAAAAAAAAAAAAAAAAAQ")
+    assert expected == METADATA_TOPIC_ID
+    folder = Path(kraft_writer.write_metadata_dir(tmp_path / "new", log=[[no_op_record()]]))
+    assert partition_metadata.parse((folder / partition_metadata.FILE_NAME).read_bytes()).topic_id == expected
+    # A metadata log under another ID lets no broker start.
+    path = kraft_log_dir(tmp_path / "1")
+    assert ask(path).starts
+    (path / METADATA_DIR / partition_metadata.FILE_NAME).write_bytes(partition_metadata.encode(BAR))
+    assert not ask(path).starts
 
 
 def test_223_testStartupWithInvalidSnapshotState_a(tmp_path: Path) -> None:
@@ -246,16 +278,24 @@ def test_227_testSnapshotDeletionWithInvalidSnapshotState(tmp_path: Path) -> Non
 
 
 def test_228_testCleanupPartialSnapshots(tmp_path: Path) -> None:
+    """A broker removes the partial ones; here they are passed over, and stay."""
     folder = _folder(tmp_path, [(1, 1)], {0: _ten_records()})
     for number in range(3):
         (folder / f"{number:020d}-{number:010d}-77.checkpoint.part").write_bytes(b"half")
+    assert [each.name for each in list_files(str(folder)).snapshots] == [MetadataSnapshotName(1, 1)]
     replay = _read(folder)
     assert (_topics(replay), replay.last_offset, replay.problems) == (["snapshot-1-1"], 9, [])
+    assert len(list(folder.glob("*.part"))) == 3
 
 
 def test_229_testCleanupOlderSnapshots(tmp_path: Path) -> None:
-    replay = _read(_folder(tmp_path, [(1, 0), (2, 1), (10, 1), (30, 1)], {0: _ten_records()}))
-    assert (_topics(replay), replay.last_offset) == (["snapshot-30-1"], 29)
+    """A broker removes the older ones; here the latest counts, and they stay."""
+    ids = [(1, 0), (2, 1), (10, 1), (30, 1)]
+    folder = _folder(tmp_path, ids, {0: _ten_records()})
+    assert max(each.name for each in list_files(str(folder)).snapshots) == MetadataSnapshotName(1, 30)
+    replay = _read(folder)
+    assert (_topics(replay), replay.next_offset, replay.log_played) == (["snapshot-30-1"], 30, False)
+    assert sorted(os.listdir(folder)) == sorted([f"{0:020d}.log", *(metadata_snapshot_name(*each) for each in ids)])
 
 
 def test_230_testCreateReplicatedLogTruncatesFully(tmp_path: Path) -> None:
@@ -276,15 +316,3 @@ def test_231_testDoesntTruncateFully(tmp_path: Path) -> None:
 
 def test_239_testReadMissingSnapshot(tmp_path: Path) -> None:
     assert list_files(str(_folder(tmp_path, [], {0: _ten_records()}))).snapshots == []
-
-
-@pytest.mark.shared
-def test_every_row_has_a_test_or_a_reason(shared: Path) -> None:
-    rows = json.loads((shared / "kafka" / "upstream-tests.json").read_text())
-    section = {row["n"]: row["test"] for row in rows if row["section"].startswith("10.8")}
-    names = {
-        number: f"test_{number}_{re.sub(r'[^A-Za-z0-9]+', '_', name).strip('_')}" for number, name in section.items()
-    }
-    here = {number for number, name in names.items() if name in globals()}
-    assert here | set(LEFT_OUT) == set(section)
-    assert not here & set(LEFT_OUT)

@@ -1,11 +1,11 @@
 """Kafka's own tests about names, in the form of FACTS §10.2, §10.7 (TopicTest), §10.8 (SnapshotsTest) and §10.9.
 
-Each test bears the upstream class and test. Rows that ask for more than a name are left to the part that acts.
+Each test bears the upstream class and test; ``rows.txt`` says of each row where it is held.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import random
 import string
 from pathlib import Path
@@ -14,84 +14,23 @@ import pytest
 
 from layout.directory_name import DirectoryKind, delete_name, live_name, parse
 from layout.errors import InvalidNameError
+from layout.segment_files import removed_at_load
 from layout.segment_name import (
     FileKind,
     MetadataSnapshotName,
-    Transient,
-    is_leftover,
     metadata_snapshot_name,
     parse_metadata_snapshot,
     segment_file_name,
 )
 from layout.segment_name import parse as parse_file
 from layout.topic import check_topic_name, has_collision, has_collision_chars, unify_collision_chars
+from logstore.scan import scan
 from reconciler.desired import Mode
 from reconciler.preflight import KafkaRelease, start_with_directory
 from reconciler.preflight.releases import StartAction
+from tests.reconciler.preflight.disks import ask, kraft_log_dir, of_rule
 
 UNIQUE = "0123456789abcdef0123456789abcdef"
-
-COVERED = {
-    16: "test_LocalLogTest_testParseTopicPartitionName",
-    17: "test_LocalLogTest_testParseTopicPartitionNameWithPeriodForDeletedTopic",
-    18: "test_LocalLogTest_testParseTopicPartitionNameForEmptyName",
-    20: "test_LocalLogTest_testParseTopicPartitionNameForMissingSeparator",
-    21: "test_LocalLogTest_testParseTopicPartitionNameForMissingSeparator",
-    22: "test_LocalLogTest_testParseTopicPartitionNameForMissingTopic",
-    23: "test_LocalLogTest_testParseTopicPartitionNameForMissingTopic",
-    24: "test_LocalLogTest_testParseTopicPartitionNameForMissingPartition",
-    25: "test_LocalLogTest_testParseTopicPartitionNameForMissingPartition",
-    26: "test_LocalLogTest_testParseTopicPartitionNameForInvalidPartition",
-    27: "test_LocalLogTest_testParseTopicPartitionNameForInvalidPartition",
-    28: "test_LocalLogTest_testParseTopicPartitionNameForExistingInvalidDir",
-    29: "test_LocalLogTest_testParseTopicPartitionNameForExistingInvalidDir",
-    30: "test_LocalLogTest_testLogDeleteDirName_short",
-    31: "test_LocalLogTest_testLogDeleteDirName_long",
-    32: "test_LocalLogTest_testOffsetFromFile",
-    43: "test_LogManagerTest_testLoadLogsSkipRemoteIndexCache",
-    52: "test_LogManagerTest_testCreateAndDeleteOverlyLongTopic",
-    167: "test_TopicTest_shouldAcceptValidTopicNames",
-    168: "test_TopicTest_shouldThrowOnInvalidTopicNames",
-    169: "test_TopicTest_shouldRecognizeInvalidCharactersInTopicNames",
-    170: "test_TopicTest_testTopicHasCollisionChars",
-    171: "test_TopicTest_testUnifyCollisionChars",
-    172: "test_TopicTest_testTopicHasCollision",
-    203: "test_SnapshotsTest_testValidSnapshotFilename",
-    204: "test_SnapshotsTest_testValidPartialSnapshotFilename",
-    205: "test_SnapshotsTest_testValidDeletedSnapshotFilename",
-    206: "test_SnapshotsTest_testInvalidSnapshotFilenames",
-    248: "test_LogLoaderTest_testOpenDeletesObsoleteFiles",
-    249: "test_LogLoaderTest_testBogusIndexSegmentsAreRemoved",
-    250: "test_LogLoaderTest_testLoadingLogKeepsLargestStrayProducerStateSnapshot",
-}
-"""Row number to test. Of 43, 52 and 248 to 250 it is the names that are tested here; the rest of them is a broker's."""
-
-LEFT = {
-    19: "there is no null among our arguments; the type checker holds that",
-    33: "renames a directory: the engine",
-    34: "renames a directory: the engine",
-    207: "deletes a file: the engine",
-    **dict.fromkeys(range(251, 257), "the clean shutdown file at load time: a broker's own recovery"),
-    **dict.fromkeys(range(257, 262), "completes a split of segments: a broker's own recovery"),
-}
-"""Row number to the reason why nothing here tests it."""
-
-SECTIONS = ("10.2 ", "10.9 ")
-CLASSES = ("TopicTest", "SnapshotsTest")
-
-
-@pytest.mark.shared
-def test_no_row_of_these_sections_is_forgotten(shared: Path) -> None:
-    rows = json.loads((shared / "kafka" / "upstream-tests.json").read_text(encoding="utf-8"))
-    ours = [row for row in rows if row["section"].startswith(SECTIONS) or row["testClass"] in CLASSES]
-    assert {row["n"] for row in ours} == ({*COVERED, *LEFT} - {43, 52})
-    assert not COVERED.keys() & LEFT.keys()
-    for row in rows:
-        if row["n"] in COVERED:
-            test = COVERED[row["n"]]
-            upstream = row["test"].split(" ")[0]
-            assert test.startswith(f"test_{row['testClass']}_{upstream}")
-            assert callable(globals()[test])
 
 
 def is_rejected(name: str) -> bool:
@@ -243,21 +182,38 @@ def test_SnapshotsTest_testInvalidSnapshotFilenames(name: str) -> None:
     assert parse_metadata_snapshot(name) is None
 
 
-def test_LogLoaderTest_testOpenDeletesObsoleteFiles() -> None:
-    for kind in (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX):
-        name = segment_file_name(0, kind) + ".deleted"
-        assert is_leftover(name)
-        assert (parse_file(name).kind, parse_file(name).transient) == (kind, Transient.DELETED)
+def loaded(replica: Path) -> list[str]:
+    """The names that are left in a partition dir when a broker has loaded it."""
+    names = os.listdir(replica)
+    return sorted(set(names) - set(removed_at_load(names)))
 
 
-def test_LogLoaderTest_testBogusIndexSegmentsAreRemoved() -> None:
-    files = [parse_file(segment_file_name(0, FileKind.LOG))]
-    files += [parse_file(segment_file_name(5, kind)) for kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)]
-    segments = {file.offset for file in files if file.kind is FileKind.LOG}
-    bogus = {file.text for file in files if file.kind is not FileKind.LOG and file.offset not in segments}
-    assert bogus == {f"{5:020d}.index", f"{5:020d}.timeindex"}
+def test_LogLoaderTest_testOpenDeletesObsoleteFiles(tmp_path: Path) -> None:
+    replica = kraft_log_dir(tmp_path, ["orders-0"]) / "orders-0"
+    before = sorted(os.listdir(replica))
+    for offset in (3, 7):
+        for kind in (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX):
+            (replica / (segment_file_name(offset, kind) + ".deleted")).write_bytes(b"")
+    assert loaded(replica) == before
+    (row,) = [row for row in scan(str(tmp_path)).rows.to_pylist() if row["name"] == "orders-0"]
+    assert row["segments"] == 1
+    (note,) = of_rule(ask(tmp_path), "leftovers")
+    assert "6 .deleted" in note.problem
 
 
-def test_LogLoaderTest_testLoadingLogKeepsLargestStrayProducerStateSnapshot() -> None:
-    names = [segment_file_name(offset, FileKind.PRODUCER_SNAPSHOT) for offset in (1, 2, 4, 3)]
-    assert [parse_file(name).offset for name in sorted(names)] == [1, 2, 3, 4]
+def test_LogLoaderTest_testBogusIndexSegmentsAreRemoved(tmp_path: Path) -> None:
+    (tmp_path / segment_file_name(0, FileKind.LOG)).write_bytes(b"")
+    for kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX):
+        (tmp_path / segment_file_name(5, kind)).write_bytes(b"")
+    assert loaded(tmp_path) == [f"{0:020d}.log"]
+    (tmp_path / segment_file_name(5, FileKind.LOG)).write_bytes(b"")
+    assert loaded(tmp_path) == [f"{0:020d}.log", f"{5:020d}.index", f"{5:020d}.log", f"{5:020d}.timeindex"]
+
+
+def test_LogLoaderTest_testLoadingLogKeepsLargestStrayProducerStateSnapshot(tmp_path: Path) -> None:
+    for offset in (0, 1, 2, 4):
+        (tmp_path / segment_file_name(offset, FileKind.LOG)).write_bytes(b"")
+    for offset in (1, 2, 4, 3):
+        (tmp_path / segment_file_name(offset, FileKind.PRODUCER_SNAPSHOT)).write_bytes(b"")
+    left = [parse_file(name) for name in loaded(tmp_path)]
+    assert [file.offset for file in left if file.kind is FileKind.PRODUCER_SNAPSHOT] == [1, 2, 4]

@@ -1,62 +1,57 @@
-"""Kafka's own test cases of a log manager and its lock, as far as a store does the same (FACTS §10.1 to §10.3).
+"""Kafka's own test cases of a log, a log manager and its lock, as far as a store does the same (FACTS §10.1 to §10.6).
 
-``COVERED`` maps the number of a row to the test that stands for it; ``OTHERWISE`` says of a row where a store goes
-another way, and why. The rows that are about formats are in ``test_text_files_upstream``.
+The rows that are about formats are in ``test_text_files_upstream``; ``rows.txt`` says of each row where it is held.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from layout import checkpoint, clean_shutdown, partition_metadata
 from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
 from layout.ids import DirectoryId, TopicId
+from layout.meta_properties import MetaProperties
+from layout.scheme import UNCLEAN_FILE, Scheme
 from layout.topic import TopicPartition
-from logstore import DELETE_DELAY, InconsistentTopicIdError, KafkaError, LogDirInUseError, NotALogDirError, Settings
+from logstore import (
+    DELETE_DELAY,
+    InconsistentTopicIdError,
+    KafkaError,
+    LogDirInUseError,
+    LogStoreError,
+    NotALogDirError,
+    Settings,
+)
 from logstore.clock import ManualClock
 from logstore.fs import Directory, Disk
 from logstore.log_dir import LogDir
 from logstore.log_dir.lock import Lock
+from logstore.namespaces import convert
 from logstore.purge import PurgeRules, purge
+from logstore.scan import scan
 from logstore.staging import Placement, stage
 from logstore.store import LogStore
-from tests.logstore.engine import NOW_MS, DiskThat, candidate, fill, formatted, identity, opened, read_offsets
-
-COVERED = {
-    1: "test_PartitionMetadataFileTest_testSetRecordWithDifferentTopicId",
-    8: "test_UnifiedLogTest_testLogRecoversTopicId",
-    11: "test_UnifiedLogTest_testTopicIdTransfersAfterDirectoryRename",
-    33: "test_LocalLogTest_testLogDirRenameToNewDir",
-    35: "test_LogManagerTest_testCreateLog",
-    36: "test_LogManagerTest_testCreateLogOnTargetedLogDirectory",
-    37: "test_LogManagerTest_testCreateLogWithTargetedLogDirectorySetAsUnassigned",
-    38: "test_LogManagerTest_testCreateLogWithTargetedLogDirectorySetAsUnknownWithoutAnyOfflineDirectories",
-    40: "test_LogManagerTest_testCreateLogWithLogDirFallback",
-    41: "test_LogManagerTest_testGetNonExistentLog",
-    42: "test_LogManagerTest_testLeastLoadedAssignment",
-    44: "test_LogManagerTest_testLoadLogRenameLogThatShouldBeStray",
-    45: "test_LogManagerTest_testTwoLogManagersUsingSameDirFails",
-    46: "test_LogManagerTest_testLock",
-    47: "test_LogManagerTest_testCheckpointRecoveryPoints",
-    48: "test_LogManagerTest_testCheckpointForOnlyAffectedLogs",
-    49: "test_LogManagerTest_testRecoveryDirectoryMappingWithTrailingSlash",
-    50: "test_LogManagerTest_testRecoveryDirectoryMappingWithRelativeDirectory",
-    51: "test_LogManagerTest_testFileReferencesAfterAsyncDelete",
-    52: "test_LogManagerTest_testCreateAndDeleteOverlyLongTopic",
-    56: "test_LogManagerTest_testShutdownWithZeroFileDeleteDelayMs",
-    68: "test_FileLockTest_testLock",
-    69: "test_FileLockTest_testTryLock",
-    70: "test_FileLockTest_testUnlock",
-}
-
-OTHERWISE = {
-    39: "a path that is none is refused: what lay there is not known, and must not be taken for gone",
-    71: "the lock's file stays, as releases up to 3.7 leave it",
-}
+from reconciler.desired import DesiredBuilder, MetadataIdentity
+from reconciler.simulator.kernel import Record
+from reconciler.simulator.machine.replica_log import ReplicaLog
+from reconciler.verdicts import Verdict, compare
+from tests.logstore.engine import (
+    NOW_MS,
+    ORDERS_ID,
+    DiskThat,
+    candidate,
+    fill,
+    formatted,
+    identity,
+    opened,
+    read_offsets,
+)
 
 KAFKA = TopicPartition("kafka", 0)
 A, B = TopicId.from_halves(1, 2), TopicId.from_halves(3, 4)
@@ -71,6 +66,25 @@ def where(paths: list[Path]) -> list[str]:
     return [path.name for path in paths if (path / "kafka-0").is_dir()]
 
 
+def id_in(replica: Path) -> TopicId | None:
+    """The topic ID that a partition dir holds."""
+    return partition_metadata.parse((replica / partition_metadata.FILE_NAME).read_bytes()).topic_id
+
+
+def log_of(store: LogStore, at: TopicPartition) -> ReplicaLog:
+    replica = store.get(at)
+    return ReplicaLog(next(each for each in store.log_dirs if each.path == replica.log_dir), replica)
+
+
+def flushed(store: LogStore, at: TopicPartition, count: int) -> int:
+    """Append records, flush, and return the recovery point."""
+    log = log_of(store, at)
+    log.append([Record(offset, 0, A, f"{at} {offset}") for offset in range(count)])
+    assert log.recovery_point == 0
+    log.flush()
+    return log.recovery_point
+
+
 def test_PartitionMetadataFileTest_testSetRecordWithDifferentTopicId(paths: list[Path]) -> None:
     with opened(*paths) as store:
         store.create(KAFKA, None)
@@ -78,6 +92,49 @@ def test_PartitionMetadataFileTest_testSetRecordWithDifferentTopicId(paths: list
         with pytest.raises(InconsistentTopicIdError) as refused:
             store.assign_topic_id(KAFKA, B)
     assert refused.value.kafka_error == KafkaError.INCONSISTENT_TOPIC_ID
+
+
+def test_PartitionMetadataFileTest_testSetRecordWithSameTopicId(paths: list[Path]) -> None:
+    with opened(*paths) as store:
+        store.create(KAFKA, None)
+        for topic_id in (A, A, TopicId.parse(str(A))):
+            assert store.assign_topic_id(KAFKA, topic_id).topic_id == A
+    assert id_in(paths[0] / "kafka-0") == A
+
+
+def test_PartitionMetadataFileTest_testMaybeFlushWithNoTopicIdPresent(paths: list[Path]) -> None:
+    fill(paths[1] / "empty-0", metadata=b"")
+    with opened(*paths) as store:
+        store.create(KAFKA, None)
+    assert where(paths) == ["a"]
+    assert not (paths[0] / "kafka-0" / partition_metadata.FILE_NAME).exists()
+    assert (paths[1] / "empty-0" / partition_metadata.FILE_NAME).read_bytes() == b""
+
+
+def test_UnifiedLogTest_testLogFlushesPartitionMetadataOnAppend(paths: list[Path]) -> None:
+    with opened(paths[0]) as store:
+        store.create(KAFKA, None)
+        store.assign_topic_id(KAFKA, A)
+        log_of(store, KAFKA).append([Record(0, 0, A, "the first")])
+        assert id_in(paths[0] / "kafka-0") == A
+
+
+def test_UnifiedLogTest_testLogFlushesPartitionMetadataOnClose(paths: list[Path]) -> None:
+    with opened(paths[0]) as store:
+        store.create(KAFKA, None)
+        store.assign_topic_id(KAFKA, A)
+    with opened(paths[0]):
+        assert id_in(paths[0] / "kafka-0") == A
+
+
+def test_UnifiedLogTest_testLogFailsWhenInconsistentTopicIdSet(paths: list[Path]) -> None:
+    fill(paths[0] / "kafka-0", partition_metadata.encode(A))
+    with opened(*paths) as store:
+        assert store.fence(KAFKA, B) == KafkaError.INCONSISTENT_TOPIC_ID
+        with pytest.raises(InconsistentTopicIdError) as refused:
+            store.assign_topic_id(KAFKA, B)
+    assert refused.value.kafka_error == KafkaError.INCONSISTENT_TOPIC_ID
+    assert id_in(paths[0] / "kafka-0") == A
 
 
 def test_UnifiedLogTest_testLogRecoversTopicId(paths: list[Path]) -> None:
@@ -97,12 +154,47 @@ def test_UnifiedLogTest_testTopicIdTransfersAfterDirectoryRename(paths: list[Pat
         assert store.staged()[0].topic_id == A
 
 
+def test_UnifiedLogTest_testTopicIdFlushesBeforeDirectoryRename(paths: list[Path]) -> None:
+    with opened(*paths) as store:
+        store.create(KAFKA, None)
+        store.assign_topic_id(KAFKA, A)
+        (staged,) = store.stage([KAFKA], "x", "").staged
+    assert where(paths) == []
+    assert id_in(paths[0] / staged.location) == A
+
+
+def test_UnifiedLogTest_testWriteLeaderEpochCheckpointAfterDirectoryRename(paths: list[Path]) -> None:
+    epochs = checkpoint.encode_leader_epochs([(5, 0)])
+    with opened(*paths) as store:
+        store.create(KAFKA, A)
+        log = log_of(store, KAFKA)
+        log.append([Record(0, 5, A, "before")])
+        (paths[0] / "kafka-0" / checkpoint.LEADER_EPOCH_CHECKPOINT).write_bytes(epochs)
+        (staged,) = store.stage([KAFKA], "x", "").staged
+        with pytest.raises(LogStoreError):
+            log.append([Record(1, 10, A, "after")])
+    assert where(paths) == []
+    assert (paths[0] / staged.location / checkpoint.LEADER_EPOCH_CHECKPOINT).read_bytes() == epochs
+    assert log.epochs.last == 5
+
+
 def test_LocalLogTest_testLogDirRenameToNewDir(paths: list[Path]) -> None:
-    names = {path.name for path in fill(paths[0] / "kafka-0").iterdir()}
+    second = fill(paths[0] / "kafka-0") / f"{5:020d}.log"
+    second.write_bytes(b"the second segment")
+    names = {path.name for path in second.parent.iterdir()}
     with opened(*paths) as store:
         (staged,) = store.stage([KAFKA], "x", "").staged
     assert where(paths) == []
     assert names == set(os.listdir(paths[0] / staged.location))
+
+
+def test_LocalLogTest_testLogDirRenameToExistingDir(paths: list[Path]) -> None:
+    names = set(os.listdir(fill(paths[1] / "kafka-0")))
+    with opened(*paths) as store:
+        replica = store.get(KAFKA)
+        assert store.move(KAFKA, identity(1).directory_id) == replica
+        assert store.staged() == []
+    assert (where(paths), set(os.listdir(paths[1] / "kafka-0"))) == (["b"], names)
 
 
 def test_LogManagerTest_testCreateLog(paths: list[Path]) -> None:
@@ -111,11 +203,15 @@ def test_LogManagerTest_testCreateLog(paths: list[Path]) -> None:
     assert where(paths) == ["a"]
 
 
-def test_LogManagerTest_testCreateLogOnTargetedLogDirectory(paths: list[Path]) -> None:
-    with opened(*paths) as store:
-        store.create(KAFKA, A, directory_id=identity(1).directory_id)
-        assert store.offline == {}
-    assert where(paths) == ["b"]
+def test_LogManagerTest_testCreateLogOnTargetedLogDirectory(tmp_path: Path) -> None:
+    ids = {1: identity(1).directory_id, 3: identity(3).directory_id}
+    five = [tmp_path / f"{number}" for number in range(5)]
+    for number, path in enumerate(five):
+        LogDir.format(str(path), MetaProperties(1, "C", 1, ids.get(number), "flat")).close()
+    with opened(*five) as store:
+        store.create(KAFKA, A, directory_id=ids[1])
+        assert (len(store.log_dirs), store.offline) == (5, {})
+    assert where(five) == ["1"]
 
 
 def test_LogManagerTest_testCreateLogWithTargetedLogDirectorySetAsUnassigned(paths: list[Path]) -> None:
@@ -132,6 +228,14 @@ def test_LogManagerTest_testCreateLogWithTargetedLogDirectorySetAsUnknownWithout
         store.create(TopicPartition("first", 0), A)
         store.create(KAFKA, A, directory_id=DirectoryId.LOST)
     assert where(paths) == ["b"]
+
+
+def test_LogManagerTest_testCreateLogWithInvalidLogDir(paths: list[Path]) -> None:
+    with pytest.raises(NotALogDirError):
+        opened(paths[0], Path("\0"))
+    with opened(paths[0]) as store:
+        store.create(KAFKA, A)
+    assert where(paths) == ["a"]
 
 
 def test_LogManagerTest_testCreateLogWithLogDirFallback(paths: list[Path]) -> None:
@@ -162,14 +266,22 @@ def test_LogManagerTest_testLeastLoadedAssignment(paths: list[Path]) -> None:
 
 
 def test_LogManagerTest_testLoadLogRenameLogThatShouldBeStray(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "meta.properties").write_text("version=1\ncluster.id=C\nnode.id=1\n")
-    fill(tmp_path / "data" / "test-stray-topic-0")
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "meta.properties").write_text("version=1\ncluster.id=C\nnode.id=1\n")
+    fill(data / "test-stray-topic-0")
+    builder = DesiredBuilder()
+    builder.topic("another", str(A))
+    metadata = {"C": builder.build(MetadataIdentity("kraft", "a test", "C"))}
+    judged = compare(metadata, scan(str(data), sizes=False).rows.to_pylist(), NOW_MS)
+    of_the_log = [each for each in judged if each.observed and each.observed["name"] == "test-stray-topic-0"]
+    assert [each.verdict for each in of_the_log] == [Verdict.UNKNOWN_TOPIC]
     at = TopicPartition("test-stray-topic", 0)
-    with LogDir.open(str(tmp_path / "data")) as log_dir:
+    with LogDir.open(str(data)) as log_dir:
         stage(log_dir, [candidate("test-stray-topic-0", at)], NOW_MS, placement=Placement.IN_PLACE)
-    (found,) = (tmp_path / "data").glob("test-stray-topic*")
-    assert found.name.endswith("-stray")
+    (found,) = data.glob("test-stray-topic*")
+    assert re.fullmatch(r"test-stray-topic-0\.[0-9a-f]{32}-stray", found.name)
+    assert id_in(found) == ORDERS_ID
 
 
 def test_LogManagerTest_testTwoLogManagersUsingSameDirFails(paths: list[Path]) -> None:
@@ -178,28 +290,38 @@ def test_LogManagerTest_testTwoLogManagersUsingSameDirFails(paths: list[Path]) -
 
 
 def test_LogManagerTest_testLock(paths: list[Path]) -> None:
-    with opened(*paths), Directory.open(str(paths[0])) as root, pytest.raises(LogDirInUseError):
-        Lock.take(root, Disk())
-    with Directory.open(str(paths[0])) as root:
-        Lock.take(root, Disk()).release()
+    with opened(*paths):
+        for path in paths:
+            with Directory.open(str(path)) as root, pytest.raises(LogDirInUseError):
+                Lock.take(root, Disk())
+    for path in paths:
+        assert (path / ".lock").read_bytes() == b""
+        with Directory.open(str(path)) as root:
+            Lock.take(root, Disk()).release()
 
 
 def test_LogManagerTest_testCheckpointRecoveryPoints(paths: list[Path]) -> None:
-    both = {TopicPartition("test-a", 1): 50, TopicPartition("test-b", 1): 50}
+    both = [TopicPartition("test-a", 1), TopicPartition("test-b", 1)]
     with opened(paths[0]) as store:
         for at in both:
             store.create(at, A)
-        store.write_offsets(RECOVERY_POINT_CHECKPOINT, both)
+        points = {at: flushed(store, at, 50) for at in both}
+        store.write_offsets(RECOVERY_POINT_CHECKPOINT, points)
+    assert points == dict.fromkeys(both, 50)
     assert read_offsets(paths[0]) == {("test-a", 1): 50, ("test-b", 1): 50}
 
 
 def test_LogManagerTest_testCheckpointForOnlyAffectedLogs(paths: list[Path]) -> None:
-    here = [TopicPartition("test-a", number) for number in range(3)]
+    here = [*(TopicPartition("test-a", number) for number in range(3))]
+    here += [TopicPartition("test-b", number) for number in range(2)]
     with opened(*paths[:2]) as store:
         for at in here:
             store.create(at, A, directory_id=identity(0).directory_id)
-        store.write_offsets(RECOVERY_POINT_CHECKPOINT, dict.fromkeys(here, 7))
-    assert read_offsets(paths[0]) == {("test-a", number): 7 for number in range(3)}
+        store.create(KAFKA, A, directory_id=identity(1).directory_id)
+        points = {at: flushed(store, at, 50 + number) for number, at in enumerate(here)}
+        store.write_offsets(RECOVERY_POINT_CHECKPOINT, points)
+    assert list(points.values()) == [50, 51, 52, 53, 54]
+    assert read_offsets(paths[0]) == {(at.topic, at.partition): point for at, point in points.items()}
     assert not (paths[1] / RECOVERY_POINT_CHECKPOINT).exists()
 
 
@@ -223,14 +345,18 @@ def test_LogManagerTest_testRecoveryDirectoryMappingWithRelativeDirectory(
 
 def test_LogManagerTest_testFileReferencesAfterAsyncDelete(paths: list[Path]) -> None:
     clock = ManualClock(NOW_MS)
-    fill(paths[0] / "kafka-0")
+    names = set(os.listdir(fill(paths[0] / "kafka-0")))
     with opened(*paths, clock=clock) as store:
-        store.stage([KAFKA], "x", "", setting=DELETE_DELAY)
-        clock.advance(59_999)
-        assert purge(store.log_dirs, PurgeRules(clock.now_ms()), look_at_processes=False).directories == 0
+        (staged,) = store.stage([KAFKA], "x", "", setting=DELETE_DELAY).staged
+        assert set(os.listdir(paths[0] / staged.location)) == names
+        for wait in (30_000, 29_999):
+            clock.advance(wait)
+            assert purge(store.log_dirs, PurgeRules(clock.now_ms()), look_at_processes=False).directories == 0
+            assert [each.location for each in store.staged()] == [staged.location]
         clock.advance(1)
         assert purge(store.log_dirs, PurgeRules(clock.now_ms()), look_at_processes=False).directories == 1
         assert store.staged() == []
+    assert not (paths[0] / staged.location).exists()
 
 
 def test_LogManagerTest_testCreateAndDeleteOverlyLongTopic(paths: list[Path]) -> None:
@@ -271,19 +397,83 @@ def test_FileLockTest_testUnlock(tmp_path: Path) -> None:
             Lock.take(root, Disk()).release()
 
 
-def test_what_goes_another_way_goes_it(paths: list[Path]) -> None:
+def test_FileLockTest_testDestroy(tmp_path: Path) -> None:
+    with Directory.open(str(tmp_path)) as root:
+        lock = Lock.take(root, Disk())
+        for _ in range(2):
+            lock.release()
+    assert (tmp_path / ".lock").exists()
+
+
+def marked(paths: Iterable[Path]) -> list[str]:
+    """The log dirs that say that their last use did not end."""
+    return [path.name for path in paths if (path / UNCLEAN_FILE).exists()]
+
+
+def with_a_log_in_each(paths: list[Path]) -> LogStore:
+    store = opened(*paths)
+    for number in range(len(paths)):
+        store.create(TopicPartition(f"log-{number}", 0), A, directory_id=identity(number).directory_id)
+    assert marked(paths) == [path.name for path in paths]
+    return store
+
+
+def test_LogManagerTest_testCleanShutdownFileWithBrokerEpoch(paths: list[Path]) -> None:
+    with_a_log_in_each(paths[:2]).close()
+    assert marked(paths) == []
+    with opened(*paths[:2]) as store:
+        assert not any(log_dir.was_unclean for log_dir in store.log_dirs)
+    # Of Kafka's own file the epoch is read, and combined.
+    files = [clean_shutdown.encode(3)] * 2
+    assert clean_shutdown.combined_epoch(map(clean_shutdown.parse_broker_epoch, files)) == 3
+
+
+def test_LogManagerTest_testHandlingExceptionsDuringShutdown(paths: list[Path]) -> None:
+    store = with_a_log_in_each(paths[:2])
+    store.log_dirs[0].go_offline("it failed")
+    store.close()
+    assert marked(paths) == ["a"]
+    with opened(*paths[:2]) as store:
+        assert [log_dir.was_unclean for log_dir in store.log_dirs] == [True, False]
+    assert clean_shutdown.combined_epoch([None, clean_shutdown.parse_broker_epoch(clean_shutdown.encode(3))]) is None
+
+
+def test_LogManagerTest_testCleanShutdownFileWhenShutdownCalledBeforeStartupComplete(paths: list[Path]) -> None:
+    with_a_log_in_each(paths[:2]).abandon()
+    kept = (paths[1] / "meta.properties").rename(paths[1] / "kept")
     with pytest.raises(NotALogDirError):
-        opened(paths[0], Path("\0"))
-    opened(paths[0]).close()
-    assert (paths[0] / ".lock").exists()
+        opened(*paths[:2])
+    kept.rename(paths[1] / "meta.properties")
+    assert marked(paths) == ["a", "b"]
 
 
-@pytest.mark.shared
-def test_each_row_is_what_its_test_says_and_no_row_is_in_both_lists(shared: Path) -> None:
-    rows = json.loads((shared / "kafka" / "upstream-tests.json").read_text(encoding="utf-8"))
-    named = {row["n"]: f"test_{row['testClass']}_{row['test']}" for row in rows}
-    assert not COVERED.keys() & OTHERWISE.keys()
-    assert OTHERWISE.keys() <= named.keys()
-    for number, name in COVERED.items():
-        assert name == named[number]
-        assert callable(globals().get(name)), name
+def test_OffsetCheckpointFileWithFailureHandlerTest_testWriteIfDirExistsShouldNotThrowWhenDirNotExists(
+    paths: list[Path],
+) -> None:
+    with opened(paths[0]) as store:
+        store.create(KAFKA, A)
+        away = paths[0].rename(paths[0].parent / "away")
+        store.write_offsets(RECOVERY_POINT_CHECKPOINT, {KAFKA: 3})
+    assert not paths[0].exists()
+    assert read_offsets(away) == {("kafka", 0): 3}
+
+
+def test_MetaPropertiesEnsembleTest_testCopierWriteLogDirChanges(tmp_path: Path) -> None:
+    for name, text in (("new0", "oTM53yT_SbSfzlvkh_PfVA"), ("new1", "FcUhIv2mTzmLqGkVEabyag")):
+        found = MetaProperties(1, "fooClusterId", 2, DirectoryId.parse(text), "flat")
+        LogDir.format(str(tmp_path / name), found).close()
+    for name, text in (("new0", "oTM53yT_SbSfzlvkh_PfVA"), ("new1", "FcUhIv2mTzmLqGkVEabyag")):
+        comment, date, *lines = (tmp_path / name / "meta.properties").read_text().splitlines()
+        assert comment == date[:1] == "#"
+        assert sorted(lines) == [
+            "cluster.id=fooClusterId", f"directory.id={text}", "logstore.scheme=flat", "node.id=2", "version=1",
+        ]  # fmt: skip
+
+
+def test_MetaPropertiesEnsembleTest_testCopierWriteChanged(paths: list[Path]) -> None:
+    before = [(path / "meta.properties").read_bytes() for path in paths[:2]]
+    with opened(paths[0]) as store:
+        convert(store, Scheme.BY_TOPIC_ID)
+    changed = before[0].replace(b"logstore.scheme=flat", b"logstore.scheme=by-topic-id")
+    assert changed != before[0]
+    assert [(path / "meta.properties").read_bytes() for path in paths[:2]] == [changed, before[1]]

@@ -1,7 +1,6 @@
 """Upstream's own test cases for IDs and text files, as far as they speak of formats and not of a running log.
 
-``COVERED`` maps the number of a row to the test that stands for it; ``LEFT`` says of every other row of the same
-upstream sections which part of the project it belongs to. A test holds the two against the list of rows.
+``rows.txt`` says of each row where it is held.
 """
 
 from __future__ import annotations
@@ -18,92 +17,11 @@ from layout.ids import DirectoryId, TopicId
 from layout.log_dir_set import FailedLogDir, LogDirSet, Requirement, startup_problems
 from layout.meta_properties import NODE_KEYS, MetaProperties, to_properties
 from layout.quorum_state import NO_DIRECTORY_ID, QuorumState
-
-COVERED = {
-    2: "test_PartitionMetadataFileTest_testSetRecordWithSameTopicId",
-    3: "test_PartitionMetadataFileTest_testMaybeFlushWithTopicIdPresent",
-    5: "test_PartitionMetadataFileTest_testRead",
-    10: "test_UnifiedLogTest_testLogFailsWhenInconsistentTopicIdSet",
-    53: "test_LogManagerTest_testCleanShutdownFileWithBrokerEpoch",
-    54: "test_LogManagerTest_testHandlingExceptionsDuringShutdown",
-    57: "test_LogManagerTest_testLoadDirectoryIds",
-    72: "test_CleanShutdownFileHandlerTest_testCleanShutdownFileBasic",
-    73: "test_CleanShutdownFileHandlerTest_testCleanShutdownFileNonExist",
-    74: "test_CleanShutdownFileHandlerTest_testCleanShutdownFileCanParseWithUnknownFields",
-    121: "test_OffsetCheckpointFileWithFailureHandlerTest_shouldPersistAndOverwriteAndReloadFile",
-    122: "test_OffsetCheckpointFileWithFailureHandlerTest_shouldHandleMultipleLines",
-    123: "test_OffsetCheckpointFileWithFailureHandlerTest_shouldReturnEmptyMapForEmptyFile",
-    124: "test_OffsetCheckpointFileWithFailureHandlerTest_shouldThrowIfVersionIsNotRecognised",
-    128: "test_LeaderEpochCheckpointFileWithFailureHandlerTest_shouldPersistAndOverwriteAndReloadFile",
-    **dict.fromkeys(range(130, 138), "test_MetaPropertiesTest_testSerialization"),
-    138: "test_MetaPropertiesTest_testClusterIdRequiredInV1",
-    139: "test_MetaPropertiesTest_testNodeIdRequiredInV1",
-    140: "test_MetaPropertiesVersionTest_testFromNumberAndString",
-    141: "test_MetaPropertiesVersionTest_testFromInvalidNumber",
-    142: "test_MetaPropertiesVersionTest_testFromInvalidString",
-    143: "test_MetaPropertiesVersionTest_testHasBrokerId_testAlwaysHasNodeId_testAlwaysHasClusterId",
-    144: "test_MetaPropertiesEnsembleTest_testForFoo",
-    145: "test_MetaPropertiesEnsembleTest_testForEmpty",
-    146: "test_MetaPropertiesEnsembleTest_testSuccessfulVerification",
-    147: "test_MetaPropertiesEnsembleTest_testVerificationFailureOnRequireV0",
-    148: "test_MetaPropertiesEnsembleTest_testVerificationFailureOnRequireAtLeastOneValid",
-    149: "test_MetaPropertiesEnsembleTest_testVerificationFailureOnLackOfMetadataLogDir",
-    150: "test_MetaPropertiesEnsembleTest_testVerificationFailureOnMetadataLogDirWithError",
-    151: "test_MetaPropertiesEnsembleTest_testMetaPropertiesEnsembleLoad",
-    152: "test_MetaPropertiesEnsembleTest_testMetaPropertiesEnsembleLoadEmpty",
-    153: "test_MetaPropertiesEnsembleTest_testMetaPropertiesEnsembleLoadError",
-    154: "test_MetaPropertiesEnsembleTest_testCopierGenerateValidDirectoryId",
-    156: "test_MetaPropertiesEnsembleTest_testCopierWriteLogDirChanges",
-    158: "test_KafkaRaftServerTest_testSuccessfulLoadMetaProperties",
-    159: "test_KafkaRaftServerTest_testLoadMetaPropertiesWithInconsistentNodeId",
-    160: "test_KafkaRaftServerTest_testStartupFailsIfMetaPropertiesMissingInSomeLogDir",
-    161: "test_KafkaRaftServerTest_testStartupFailsIfMetaLogDirIsOffline",
-    162: "test_KafkaRaftServerTest_testStartupDoesNotFailIfDataDirIsOffline",
-    164: "test_KafkaRaftServerTest_testLoadPropertiesWithInconsistentClusterIds",
-    176: "test_UuidTest_testSignificantBits",
-    177: "test_UuidTest_testUuidEquality",
-    178: "test_UuidTest_testHashCode",
-    179: "test_UuidTest_testStringConversion",
-    180: "test_UuidTest_testRandomUuid",
-    181: "test_UuidTest_testCompareUuids",
-    182: "test_UuidTest_testFromStringWithInvalidInput",
-    183: "test_UuidTest_testFromStringWithInvalidInput",
-    185: "test_DirectoryIdTest_testIsReserved",
-    187: "test_DirectoryIdTest_testIsOnline",
-    242: "test_FileQuorumStateStoreTest_testWriteReadElectedLeader",
-    243: "test_FileQuorumStateStoreTest_testWriteReadVotedCandidate",
-    244: "test_FileQuorumStateStoreTest_testReload",
-    246: "test_FileQuorumStateStoreTest_testCantReadVersionQuorumState",
-    247: "test_FileQuorumStateStoreTest_testSupportedVersion",
-}
-
-LEFT = {
-    1: "the pending topic ID of a log is state of the store, which changes log dirs",
-    4: "whether a file is written at all is decided by the store",
-    **dict.fromkeys(range(6, 10), "when a log writes its partition.metadata is decided by the store"),
-    **dict.fromkeys(range(11, 14), "what a rename takes along is shown by the store"),
-    **dict.fromkeys((14, 15), "needs a real broker; belongs to the broker tests"),
-    **dict.fromkeys(range(35, 43), "creating and placing replicas belongs to the store"),
-    43: "the name of the remote log index cache is tested with the directory names",
-    44: "the rename to a -stray name belongs to the store",
-    **dict.fromkeys((45, 46), "Kafka's own lock belongs to the engine that changes a log dir"),
-    **dict.fromkeys(range(47, 51), "writing checkpoints of a live log dir belongs to the store"),
-    **dict.fromkeys((51, 52), "deleting replicas belongs to the store"),
-    **dict.fromkeys((55, 56), "when a clean shutdown is marked belongs to the store"),
-    **dict.fromkeys((58, 59), "which log start offsets are checkpointed belongs to the store"),
-    **dict.fromkeys(range(60, 68), "which replicas are stray is decided by the case table"),
-    **dict.fromkeys(range(68, 72), "Kafka's own lock belongs to the engine that changes a log dir"),
-    **dict.fromkeys((125, 126), "reading a checkpoint lazily is a matter of a running broker"),
-    127: "writing only where the log dir still exists belongs to the store",
-    129: "that opening a file does not truncate it is shown by the scan, which cannot write",
-    155: "a path has one state in a LogDirSet, so an overlap cannot be built",
-    157: "which of several files is rewritten belongs to the store",
-    163: "the metadata log in the wrong log dir is found by the scan and judged by preflight",
-    **dict.fromkeys((165, 166), "bootstrap.checkpoint is read with the KRaft metadata"),
-    184: "converting between Java's arrays and lists has no counterpart here",
-    186: "pairing replicas with directories belongs to the reading of partition records",
-    245: "creating and clearing the file belongs to a KRaft node, which nothing here is",
-}
+from logstore.fs import read_small_file
+from logstore.log_dir import LogDir, read_identity
+from logstore.rows import MetadataState
+from logstore.scan import scan
+from tests.reconciler.preflight.disks import ask, identity, kraft_log_dir, log_dir, replica, write_identity
 
 CLUSTER = "zd2vLVrZQlCLJj8-k7A10w"
 A, B = TopicId.from_halves(1, 2), TopicId.from_halves(3, 4)
@@ -117,10 +35,6 @@ def reread(identity: MetaProperties) -> MetaProperties:
 # 10.1 partition.metadata
 
 
-def test_PartitionMetadataFileTest_testSetRecordWithSameTopicId() -> None:
-    assert TopicId.parse(str(A)) == A
-
-
 def test_PartitionMetadataFileTest_testMaybeFlushWithTopicIdPresent() -> None:
     assert partition_metadata.encode(A).decode().splitlines() == ["version: 0", f"topic_id: {A}"]
 
@@ -130,21 +44,7 @@ def test_PartitionMetadataFileTest_testRead() -> None:
     assert (found.version, found.topic_id) == (0, A)
 
 
-def test_UnifiedLogTest_testLogFailsWhenInconsistentTopicIdSet() -> None:
-    # As far as the file goes: its ID is distinguished from the given ID.
-    assert partition_metadata.parse(partition_metadata.encode(A)).topic_id not in (B, TopicId.ZERO)
-
-
 # 10.3 clean shutdown and directory IDs
-
-
-def test_LogManagerTest_testCleanShutdownFileWithBrokerEpoch() -> None:
-    files = [clean_shutdown.encode(3), clean_shutdown.encode(3)]
-    assert clean_shutdown.combined_epoch(map(clean_shutdown.parse_broker_epoch, files)) == 3
-
-
-def test_LogManagerTest_testHandlingExceptionsDuringShutdown() -> None:
-    assert clean_shutdown.combined_epoch([None, clean_shutdown.parse_broker_epoch(clean_shutdown.encode(3))]) is None
 
 
 def test_LogManagerTest_testLoadDirectoryIds() -> None:
@@ -155,13 +55,28 @@ def test_LogManagerTest_testLoadDirectoryIds() -> None:
     assert LogDirSet(log_dirs).directory_ids == {"1": first, "3": second}
 
 
-def test_CleanShutdownFileHandlerTest_testCleanShutdownFileBasic() -> None:
-    assert clean_shutdown.parse_broker_epoch(clean_shutdown.encode(10)) == 10
+def stopped_cleanly(log_dir: Path) -> tuple[bool, int | None]:
+    """Whether a scan finds the mark of a clean stop, and the broker epoch in it."""
+    (row,) = scan(str(log_dir)).rows.slice(0, 1).to_pylist()
+    data = read_small_file(str(log_dir / clean_shutdown.FILE_NAME), 1 << 16)
+    return row["clean_shutdown"], None if data is None else clean_shutdown.parse_broker_epoch(data)
 
 
-def test_CleanShutdownFileHandlerTest_testCleanShutdownFileNonExist() -> None:
-    # A file that does not exist gives no epoch to combine.
-    assert clean_shutdown.combined_epoch([None]) is None
+def test_CleanShutdownFileHandlerTest_testCleanShutdownFileBasic(tmp_path: Path) -> None:
+    mark = log_dir(tmp_path) / clean_shutdown.FILE_NAME
+    mark.write_bytes(clean_shutdown.encode(10))
+    assert stopped_cleanly(tmp_path) == (True, 10)
+    mark.unlink()
+    assert stopped_cleanly(tmp_path)[0] is False
+
+
+def test_CleanShutdownFileHandlerTest_testCleanShutdownFileNonExist(tmp_path: Path) -> None:
+    mark = log_dir(tmp_path) / clean_shutdown.FILE_NAME
+    mark.write_bytes(clean_shutdown.encode(10))
+    mark.unlink()
+    assert stopped_cleanly(tmp_path)[1] is None
+    # An epoch that one log dir does not have counts for no other.
+    assert clean_shutdown.combined_epoch([None, 10]) is None
 
 
 def test_CleanShutdownFileHandlerTest_testCleanShutdownFileCanParseWithUnknownFields() -> None:
@@ -195,6 +110,18 @@ def test_OffsetCheckpointFileWithFailureHandlerTest_shouldThrowIfVersionIsNotRec
 def test_LeaderEpochCheckpointFileWithFailureHandlerTest_shouldPersistAndOverwriteAndReloadFile() -> None:
     for entries in ([(0, 1), (1, 2), (2, 3)], [(3, 4), (4, 5)]):
         assert parse_leader_epochs(checkpoint.encode_leader_epochs(entries)) == entries
+
+
+def test_LeaderEpochCheckpointFileWithFailureHandlerTest_shouldRetainValuesEvenIfCheckpointIsRecreated(
+    tmp_path: Path,
+) -> None:
+    path = replica(log_dir(tmp_path) / "orders-0") / checkpoint.LEADER_EPOCH_CHECKPOINT
+    entries = [(0, 1), (1, 2), (2, 3)]
+    path.write_bytes(checkpoint.encode_leader_epochs(entries))
+    for _ in range(2):
+        scan(str(tmp_path))
+        LogDir.open(str(tmp_path)).close()
+        assert parse_leader_epochs(path.read_bytes()) == entries
 
 
 # 10.6 meta.properties
@@ -255,7 +182,7 @@ def test_MetaPropertiesTest_testNodeIdRequiredInV1() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_MetaPropertiesVersionTest_testFromNumberAndString(version: int) -> None:
+def test_MetaPropertiesVersionTest_testV0_testV1_FromTo_Number(version: int) -> None:
     found = meta_properties.parse(f"version={version}\ncluster.id=c\nnode.id=1\n".encode())
     assert found.version == version
     assert to_properties(found)["version"] == str(version)
@@ -328,21 +255,34 @@ def test_MetaPropertiesEnsembleTest_testVerificationFailureOnMetadataLogDirWithE
     assert startup_problems(failed, Requirement.METADATA_LOG_DIR) == ["metadata log dir /tmp/foo1: I/O error"]
 
 
-def test_MetaPropertiesEnsembleTest_testMetaPropertiesEnsembleLoad() -> None:
-    found = LogDirSet({"/d": reread(MetaProperties(1, "AtgGav8yQjiaJ3rTXE7VCA", 1))}, "/d")
+def loaded(metadata_log_dir: Path, *others: Path) -> LogDirSet:
+    """The log dirs as they lie on the disk; a file that is there and cannot be read marks its log dir as failed."""
+    log_dirs: dict[str, MetaProperties | FailedLogDir | None] = {}
+    for path in (metadata_log_dir, *others):
+        found = read_identity(str(path))
+        failed = found.identity is None and found.state is not MetadataState.MISSING
+        log_dirs[str(path)] = FailedLogDir(found.problem or "") if failed else found.identity
+    return LogDirSet(log_dirs, str(metadata_log_dir))
+
+
+def test_MetaPropertiesEnsembleTest_testMetaPropertiesEnsembleLoad(tmp_path: Path) -> None:
+    found = loaded(log_dir(tmp_path, (), MetaProperties(1, "AtgGav8yQjiaJ3rTXE7VCA", 1)))
     assert startup_problems(found, Requirement.KRAFT, "AtgGav8yQjiaJ3rTXE7VCA", 1) == []
-    assert len(found.normal) == 1
+    assert found.normal == {str(tmp_path): MetaProperties(1, "AtgGav8yQjiaJ3rTXE7VCA", 1)}
+    assert not found.empty and not found.failed
 
 
-def test_MetaPropertiesEnsembleTest_testMetaPropertiesEnsembleLoadEmpty() -> None:
-    found = LogDirSet({"/d": None}, "/d")
+def test_MetaPropertiesEnsembleTest_testMetaPropertiesEnsembleLoadEmpty(tmp_path: Path) -> None:
+    found = loaded(tmp_path)
+    assert (found.empty, found.normal, found.failed) == ({str(tmp_path)}, {}, {})
     assert startup_problems(found, Requirement.METADATA_LOG_DIR) == []
-    assert found.empty == {"/d"}
+    assert startup_problems(found, Requirement.ONE_NORMAL) != []
 
 
-def test_MetaPropertiesEnsembleTest_testMetaPropertiesEnsembleLoadError() -> None:
-    found = LogDirSet({"/m": FailedLogDir("not readable"), "/d": MetaProperties(1, "c", 1)}, "/m")
-    assert (set(found.failed), set(found.normal)) == ({"/m"}, {"/d"})
+def test_MetaPropertiesEnsembleTest_testMetaPropertiesEnsembleLoadError(tmp_path: Path) -> None:
+    (tmp_path / "m" / "meta.properties").mkdir(parents=True)
+    found = loaded(tmp_path / "m", log_dir(tmp_path / "d"))
+    assert (set(found.failed), set(found.normal)) == ({str(tmp_path / "m")}, {str(tmp_path / "d")})
 
 
 def test_MetaPropertiesEnsembleTest_testCopierGenerateValidDirectoryId() -> None:
@@ -355,22 +295,17 @@ def test_MetaPropertiesEnsembleTest_testCopierGenerateValidDirectoryId() -> None
     assert DirectoryId.random(lambda size: next(drawn), used) == last
 
 
-def test_MetaPropertiesEnsembleTest_testCopierWriteLogDirChanges() -> None:
-    for text in ("oTM53yT_SbSfzlvkh_PfVA", "FcUhIv2mTzmLqGkVEabyag"):
-        identity = MetaProperties(1, CLUSTER, 1, DirectoryId.parse(text))
-        assert to_properties(reread(identity)) == {
-            "version": "1",
-            "cluster.id": CLUSTER,
-            "node.id": "1",
-            "directory.id": text,
-        }
-
-
-def test_KafkaRaftServerTest_testSuccessfulLoadMetaProperties() -> None:
-    # As far as the file goes: adding a directory.id leaves everything else as it was.
-    before = to_properties(MetaProperties(1, CLUSTER, 0))
-    after = to_properties(reread(MetaProperties(1, CLUSTER, 0, DirectoryId.parse("4jm0e-YRYeB6CCKBvwoS8w"))))
-    assert after == {**before, "directory.id": "4jm0e-YRYeB6CCKBvwoS8w"}
+def test_KafkaRaftServerTest_testSuccessfulLoadMetaProperties(tmp_path: Path) -> None:
+    path = kraft_log_dir(tmp_path)
+    write_identity(path, identity(directory_id=None))
+    before = (path / meta_properties.FILE_NAME).read_bytes()
+    answer = ask(path)
+    assert answer.starts and answer.is_clean
+    LogDir.open(str(path)).close()
+    assert (path / meta_properties.FILE_NAME).read_bytes() == before
+    # What a broker adds leaves everything else as it was.
+    after = to_properties(reread(identity(directory_id=DirectoryId.parse("4jm0e-YRYeB6CCKBvwoS8w"))))
+    assert after == {**to_properties(identity(directory_id=None)), "directory.id": "4jm0e-YRYeB6CCKBvwoS8w"}
 
 
 def test_KafkaRaftServerTest_testLoadMetaPropertiesWithInconsistentNodeId() -> None:
@@ -501,16 +436,3 @@ def test_FileQuorumStateStoreTest_testSupportedVersion() -> None:
     assert json.loads(quorum_state.encode(VOTED, 1)).keys() == {
         *("leaderId", "leaderEpoch", "votedId", "votedDirectoryId", "data_version"),
     }
-
-
-@pytest.mark.shared
-def test_every_row_of_these_sections_is_covered_or_left_with_a_reason(shared: Path) -> None:
-    rows = json.loads((shared / "kafka" / "upstream-tests.json").read_text(encoding="utf-8"))
-    sections = ("10.1 ", "10.3 ", "10.5 ", "10.6 ")
-    classes = ("UuidTest", "DirectoryIdTest", "FileQuorumStateStoreTest")
-    ours = {row["n"]: row for row in rows if row["section"].startswith(sections) or row["testClass"] in classes}
-    assert not COVERED.keys() & LEFT.keys()
-    assert COVERED.keys() | LEFT.keys() == ours.keys()
-    for number, name in COVERED.items():
-        assert name.startswith(f"test_{ours[number]['testClass']}_")
-        assert callable(globals().get(name)), name

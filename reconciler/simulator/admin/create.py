@@ -47,13 +47,18 @@ def create_topic(node: ControllerNode, wanted: CreateTopic, random: Random) -> N
         topic_id = TopicId.random(random.randbytes)
     # A request for fewer partitions that an older topic of this name left behind is not this topic's.
     left = delete_partitions_path(wanted.topic)
-    node.commit(
-        [
-            *([Delete(left)] if node.session.find(left) is not None else []),
-            *first_configs(node, wanted.topic, wanted.configs),
-            Create(topic_path(wanted.topic), encode_topic(topic_id, replicas)),
-        ]
-    )
+    try:
+        node.commit(
+            [
+                *([Delete(left)] if node.session.find(left) is not None else []),
+                *first_configs(node, wanted.topic, wanted.configs),
+                Create(topic_path(wanted.topic), encode_topic(topic_id, replicas)),
+            ]
+        )
+    except CommandRefusedError as error:
+        if error.error is KafkaError.INVALID_REQUEST:
+            _check_free(node, wanted.topic)  # somebody else may have created it since it was looked for
+        raise
 
 
 def _check_free(node: ControllerNode, topic: str) -> None:
@@ -68,7 +73,7 @@ def _check_free(node: ControllerNode, topic: str) -> None:
     if node.session.find(delete_path(topic)) is not None:
         raise CommandRefusedError(KafkaError.TOPIC_ALREADY_EXISTS, f"{topic} is being deleted; wait until it is gone")
     if has_collision_chars(topic):
-        others = [other for other in read_topics(node.session) if has_collision(topic, other)]
+        others = [other for other in read_topics(node.session) if other != topic and has_collision(topic, other)]
         if others:
             raise _bad_name(f"{topic} would be one with {others[0]} in metrics: . and _ are the same there")
 

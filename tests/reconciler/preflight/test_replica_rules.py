@@ -164,16 +164,17 @@ def image(**partitions: tuple[int, ...]) -> dict[str, DesiredState]:
 
 
 IDS = {"foo": "Sl08ZXU2QW6uF5hIoSzc8w", "bar": "69O438ZkTSeqqclTtZO2KA", "quux": "YS9owjv5TG2OlsvBM0Qw6g"}
+FIVE = ["foo-0", "foo-1", "bar-0", "bar-1", "quux-0"]
 
 
 @pytest.mark.parametrize(
     ("states", "on_disk", "strays"),
     [
         # 10.3 rows 60-62, for broker 1 instead of 0
-        (image(), ["foo-0", "foo-1", "bar-0", "quux-0"], ["bar-0", "foo-0", "foo-1", "quux-0"]),
+        (image(), FIVE, ["bar-0", "bar-1", "foo-0", "foo-1", "quux-0"]),
         (
             image(foo0=(1, 0, 2), bar0=(1, 0, 2), bar1=(1, 0, 2)),
-            ["foo-0", "foo-1", "bar-0", "bar-1", "quux-0"],
+            FIVE,
             ["foo-1", "quux-0"],
         ),
         (image(foo0=(0, 1, 2), bar0=(0, 2, 3), bar1=(2, 3, 1)), ["foo-0", "bar-0", "bar-1"], ["bar-0"]),
