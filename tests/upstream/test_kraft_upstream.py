@@ -22,7 +22,7 @@ from reconciler.sources.kraft import Batch, BrokenBatchError, RecordDecoder, lis
 from reconciler.sources.kraft.files import SnapshotFile
 from reconciler.sources.kraft.records import read_control_type
 from reconciler.sources.kraft.replay import Replay, read, read_snapshot
-from tests.reconciler.preflight.disks import METADATA_TOPIC_ID, ask, kraft_log_dir
+from tests.reconciler.preflight.disks import ask, kraft_log_dir
 from tools.writers import (
     feature_level_record,
     kraft_encoding,
@@ -236,7 +236,6 @@ def test_221_testBuilderKRaftVersion1WithoutVoterSet() -> None:
 
 def test_222_testTopicId(tmp_path: Path) -> None:
     expected = TopicId.parse("AAAAAAAAAAAAAAAAAAAAAQ")
-    assert expected == METADATA_TOPIC_ID
     folder = Path(kraft_writer.write_metadata_dir(tmp_path / "new", log=[[no_op_record()]]))
     assert partition_metadata.parse((folder / partition_metadata.FILE_NAME).read_bytes()).topic_id == expected
     # A metadata log under another ID lets no broker start.

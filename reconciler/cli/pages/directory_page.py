@@ -156,5 +156,5 @@ def _file_facts(path: str, *, is_loaded: bool) -> list[tuple[str, str]]:
         )
     unfit = [name for name in removed_at_load(names) if name not in leftovers]
     if unfit and is_loaded:
-        facts.append(("removed at start", f"{count(len(unfit), 'file')} that fit no segment here: {listed(unfit)}"))
+        facts.append(("removed at start", f"{count(len(unfit), 'file')} without a segment: {listed(unfit)}"))
     return [*facts, *(("stops a broker", each) for each in sorted(wrong)[:5])]

@@ -192,6 +192,7 @@ def _producer_snapshot(data: bytes, _: int) -> Facts:
 
 
 _SEGMENT_FILE_LIMIT = 1 << 28
+"""Bytes: ``segment.index.bytes`` is 10 MiB where nobody sets it."""
 _REBUILT = "it rebuilds the index from the segment"
 _OF_SEGMENTS: Mapping[FileKind, tuple[Callable[[bytes, int], Facts], str]] = {
     FileKind.OFFSET_INDEX: (_offset_index, _REBUILT),

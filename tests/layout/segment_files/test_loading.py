@@ -29,6 +29,7 @@ def named(*files: str) -> list[str]:
         (["0.log.cleaned", "0.index.cleaned"], ["0.index.cleaned", "0.log.cleaned"]),
         (["0.log.swap", "0.index"], []),
         (["0.log", "0.log.cleaned", "5.log.swap", "5.index"], ["0.log.cleaned", "5.index", "5.log.swap"]),
+        (["5.log.cleaned", "5.log.swap", "5.index"], ["5.index", "5.log.cleaned", "5.log.swap"]),
         (["9.log.cleaned", "5.log.swap", "5.index"], ["9.log.cleaned"]),
     ],
 )

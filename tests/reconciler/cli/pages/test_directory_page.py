@@ -131,11 +131,11 @@ def test_a_log_dir_tells_whose_it_is_what_it_holds_and_what_stops_a_broker(clust
     assert found["stops a broker"] == "lost+found"
 
 
-def test_files_that_fit_no_segment_are_those_that_a_broker_removes(cluster) -> None:
+def test_files_without_a_segment_are_those_that_a_broker_removes(cluster) -> None:
     path = cluster.log_dir(1) / "orders-0"
     assert "removed at start" not in facts(explained(cluster, "orders-0"))
     for name in (f"{9:020d}.index", f"{3:020d}.snapshot", f"{7:020d}.snapshot", f"{9:020d}.log.deleted"):
         (path / name).write_bytes(b"")
     found = facts(explained(cluster, "orders-0"))
-    assert found["removed at start"] == f"2 files that fit no segment here: {3:020d}.snapshot, {9:020d}.index"
+    assert found["removed at start"] == f"2 files without a segment: {3:020d}.snapshot, {9:020d}.index"
     assert found["leftovers"] == f"1 file of a change under way: {9:020d}.log.deleted"
