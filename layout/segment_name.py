@@ -103,13 +103,7 @@ _BY_OFFSET = (
 )
 _SUFFIXES = (*_BY_OFFSET, FileKind.METADATA_SNAPSHOT)
 _WHOLE_NAMES = frozenset(FileKind) - {FileKind.OTHER, *_SUFFIXES}
-_TRANSIENT_SUFFIXES = tuple(Transient)
 _NO_OFFSET = "the name up to its first '.' is no offset, and a broker that loads this partition does not start"
-
-
-def is_leftover(name: str) -> bool:
-    """Whether a name has a transient suffix: ``.deleted``, ``.cleaned``, ``.swap``, ``.part`` or ``.tmp``."""
-    return name.endswith(_TRANSIENT_SUFFIXES)
 
 
 def parse(text: str) -> SegmentFileName:

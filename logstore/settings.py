@@ -51,14 +51,6 @@ def parse_duration(text: str) -> int:
     return milliseconds
 
 
-def duration_text(milliseconds: int) -> str:
-    """Give the shortest exact text of a duration, for people: ``4h``, ``90m``, ``1500ms``."""
-    for unit in ("d", "h", "m", "s"):
-        if milliseconds and milliseconds % _UNITS[unit] == 0:
-            return f"{milliseconds // _UNITS[unit]}{unit}"
-    return f"{milliseconds}ms"
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Valid settings by scope.

@@ -12,7 +12,6 @@ from layout.segment_name import (
     MetadataSnapshotName,
     Transient,
     filename_prefix,
-    is_leftover,
     metadata_snapshot_name,
     parse,
     parse_metadata_snapshot,
@@ -42,7 +41,6 @@ def test_names_by_offset_read_back_as_they_were_built(offset: int, kind: FileKin
 def test_a_transient_suffix_keeps_kind_and_offset(offset: int, kind: FileKind, transient: Transient) -> None:
     name = segment_file_name(offset, kind) + transient
     assert parse(name) == (name, kind, offset, None, transient, None)
-    assert is_leftover(name)
 
 
 @given(OFFSETS, EPOCHS)
@@ -151,12 +149,12 @@ def test_the_latest_snapshot_is_the_greatest_by_epoch_and_then_by_offset() -> No
 
 @pytest.mark.parametrize("name", ["a.deleted", "a.cleaned", "a.swap", "a.part", "a.tmp", ".tmp"])
 def test_transient_suffixes_make_a_leftover(name: str) -> None:
-    assert is_leftover(name)
+    assert parse(name).transient is not None
 
 
 @pytest.mark.parametrize("name", ["a.log", "deleted", "tmp", "a.tmp.log", "a.swap2", "a.DELETED", ""])
 def test_other_names_are_no_leftovers(name: str) -> None:
-    assert not is_leftover(name)
+    assert parse(name).transient is None
 
 
 @pytest.mark.parametrize("offset", [-1, 2**63])

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from logstore import (
     DEFAULTS,
@@ -13,7 +11,6 @@ from logstore import (
     Settings,
     parse_duration,
 )
-from logstore.settings import duration_text
 
 HOUR_MS = 3_600_000
 
@@ -57,26 +54,6 @@ def test_more_than_a_hundred_years_is_a_slip_of_the_pen(text: str) -> None:
 
 def test_a_refusal_is_one_of_the_engines_own_errors() -> None:
     assert issubclass(InvalidSettingError, ChangeRefusedError)
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "text"),
-    [
-        (4 * HOUR_MS, "4h"),
-        (90 * 60_000, "90m"),
-        (1500, "1500ms"),
-        (0, "0ms"),
-        (7 * 24 * HOUR_MS, "7d"),
-        (30_000, "30s"),
-    ],
-)
-def test_a_duration_is_written_in_the_largest_unit_that_is_exact(milliseconds: int, text: str) -> None:
-    assert duration_text(milliseconds) == text
-
-
-@given(st.integers(0, 100 * 366 * 86_400_000))
-def test_a_written_duration_reads_back_as_it_was(milliseconds: int) -> None:
-    assert parse_duration(duration_text(milliseconds)) == milliseconds
 
 
 def test_the_hours_win_over_the_number_that_the_proposal_writes() -> None:

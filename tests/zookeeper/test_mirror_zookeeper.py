@@ -20,10 +20,10 @@ from reconciler.simulator.zookeeper import (
     ZooKeeper,
     kafka_nodes,
     kafka_paths,
-    mirror,
 )
 from reconciler.simulator.zookeeper.nodes import InvalidPathError
 from reconciler.sources.zookeeper import znodes
+from tests.zookeeper import mirror
 
 pytestmark = pytest.mark.zookeeper
 

@@ -37,11 +37,6 @@ class Inputs:
     inventoried: tuple[dict[str, Any], ...]
     """The ``log_dir`` rows of all inventories."""
 
-    @property
-    def log_dir_count(self) -> int:
-        """Number of log dirs, on this machine and in inventories."""
-        return len(self.log_dirs) + len(self.inventoried)
-
 
 def sort_inputs(paths: Sequence[str]) -> Inputs:
     """Sort paths into log dirs, folders and inventories; a folder without log dirs may hold inventories.

@@ -69,16 +69,6 @@ def decode_acls(data: bytes) -> tuple[Acl, ...]:
     return tuple(sorted({_acl(entry) for entry in (entries if isinstance(entries, list) else [None])}))
 
 
-def set_acls(session: Session, acls: Iterable[Acl], *, topic: str = "", namespace: str = "") -> None:
-    """Give a topic or a namespace, by full name, exactly these ACLs."""
-    path = path_below(TOPIC_ACLS, topic) if topic else path_below(NAMESPACE_ACLS, namespace)
-    data = encode_acls(acls)
-    if session.find(path) is None:
-        session.create(path, data, parents=True)
-    else:
-        session.set(path, data)
-
-
 class Authorizer:
     """Decides whether a principal may do something, by the ACLs that ZooKeeper has now."""
 

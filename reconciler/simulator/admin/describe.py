@@ -7,7 +7,7 @@ leaders, and deleted when it is unknown; a reassignment is over when the replica
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from layout.topic import INTERNAL_TOPICS
 from logstore import KafkaError
@@ -40,25 +40,6 @@ def is_created(description: TopicDescription, partitions: int) -> bool:
     """Whether a topic has that many partitions, each with a leader."""
     leaders = [partition.leader for partition in description.partitions]
     return len(leaders) == partitions and all(leader >= 0 for leader in leaders)
-
-
-def is_deleted(description: TopicDescription) -> bool:
-    """Whether a topic is unknown to clients."""
-    return description.error is KafkaError.UNKNOWN_TOPIC_OR_PARTITION
-
-
-def is_reassigned(description: TopicDescription, wanted: Mapping[int, Sequence[int]]) -> bool:
-    """Whether partitions have the replicas that were asked for, all of them in sync."""
-    found = {partition.partition: partition for partition in description.partitions}
-    return all(
-        number in found and found[number].replicas == tuple(replicas) and sorted(found[number].isr) == sorted(replicas)
-        for number, replicas in wanted.items()
-    )
-
-
-def is_preferred(description: TopicDescription) -> bool:
-    """Whether the first replica of every partition leads."""
-    return all(partition.leader == partition.replicas[0] for partition in description.partitions)
 
 
 def _described(session: Session, name: str, found: TopicMetadata | None) -> TopicDescription:

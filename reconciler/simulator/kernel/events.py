@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 
 class Event:
@@ -119,14 +119,6 @@ class History:
     def trace_digest(self) -> str:
         """32 hex digits over the trace, which holds more than the lines."""
         return _digest(map(repr, self.trace))
-
-
-def first_difference(one: Sequence[object], other: Sequence[object]) -> int | None:
-    """Return the index of the first line or event in which two runs differ; None: they are the same."""
-    for index, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return index
-    return None if len(one) == len(other) else min(len(one), len(other))
 
 
 def _digest(texts: Iterable[str]) -> str:

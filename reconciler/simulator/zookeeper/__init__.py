@@ -1,4 +1,4 @@
-"""A small ZooKeeper in memory, what Kafka keeps in it, and its comparison with a real one."""
+"""A small ZooKeeper in memory, and what Kafka keeps in it."""
 
 from reconciler.simulator.zookeeper.kafka_nodes import (
     encode_broker,

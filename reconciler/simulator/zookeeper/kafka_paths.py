@@ -136,11 +136,3 @@ def leaves(session: Session, root: str) -> list[str]:
 def topics_to_delete(session: Session) -> list[str]:
     """Read the topics that are marked for deletion, by full name, sorted."""
     return leaves(session, DELETE_TOPICS)
-
-
-def remove_below(session: Session, root: str, name: str) -> None:
-    """Delete the node of a topic below one of the roots above, and the tiers above it that become empty."""
-    path = path_below(root, name)
-    while path != root and session.find(path) is not None and not session.children(path):
-        session.delete(path)
-        path = path.rpartition("/")[0]

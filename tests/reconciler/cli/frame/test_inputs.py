@@ -37,13 +37,14 @@ def inventory_of(log_dir: str, path: Path) -> str:
 def test_a_folder_of_disks_stands_for_its_log_dirs(cluster) -> None:
     inputs = sort_inputs([str(cluster.folder / "disks")])
     assert list(inputs.log_dirs) == cluster.log_dirs
-    assert (inputs.folders, inputs.log_dir_count) == ((str(cluster.folder / "disks"),), 2)
+    assert (inputs.folders, len(inputs.log_dirs)) == ((str(cluster.folder / "disks"),), 2)
 
 
 def test_a_log_dir_that_is_given_twice_is_looked_at_once(cluster) -> None:
     one = cluster.log_dirs[0]
     os.symlink(one, cluster.folder / "link")
-    assert sort_inputs([one, f"{one}/", str(cluster.folder / "link"), str(cluster.folder / "disks")]).log_dir_count == 2
+    given = [one, f"{one}/", str(cluster.folder / "link"), str(cluster.folder / "disks")]
+    assert len(sort_inputs(given).log_dirs) == 2
 
 
 def test_inventories_and_trees_go_together(cluster) -> None:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import Admin
-from reconciler.simulator.admin.acls import Authorizer
+from reconciler.simulator.admin.acls import Acl, Authorizer, encode_acls
+from reconciler.simulator.admin.commands import TopicDescription
 from reconciler.simulator.kernel import MetadataRequest, MetadataResponse, PartitionMetadata, TopicMetadata
-from reconciler.simulator.zookeeper import ZooKeeper, kafka_nodes, kafka_paths
+from reconciler.simulator.zookeeper import (
+    NAMESPACE_ACLS,
+    TOPIC_ACLS,
+    Session,
+    ZooKeeper,
+    kafka_nodes,
+    kafka_paths,
+    path_below,
+)
 from reconciler.sources.zookeeper import TopicNode, znodes
 
 
@@ -129,5 +138,42 @@ def take_away(bench: AdminBench) -> None:
     for topic in kafka_paths.topics_to_delete(bench.session):
         bench.session.delete(kafka_paths.topic_path(topic), recursive=True)
         bench.session.delete(kafka_paths.config_path(topic))
-        kafka_paths.remove_below(bench.session, kafka_paths.DELETE_TOPICS, topic)
+        remove_below(bench.session, kafka_paths.DELETE_TOPICS, topic)
     bench.timers.run()
+
+
+def is_deleted(description: TopicDescription) -> bool:
+    """Whether a topic is unknown to clients."""
+    return description.error is KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def is_reassigned(description: TopicDescription, wanted: Mapping[int, Sequence[int]]) -> bool:
+    """Whether partitions have the replicas that were asked for, all of them in sync."""
+    found = {partition.partition: partition for partition in description.partitions}
+    return all(
+        number in found and found[number].replicas == tuple(replicas) and sorted(found[number].isr) == sorted(replicas)
+        for number, replicas in wanted.items()
+    )
+
+
+def is_preferred(description: TopicDescription) -> bool:
+    """Whether the first replica of every partition leads."""
+    return all(partition.leader == partition.replicas[0] for partition in description.partitions)
+
+
+def set_acls(session: Session, acls: Iterable[Acl], *, topic: str = "", namespace: str = "") -> None:
+    """Give a topic or a namespace, by full name, exactly these ACLs."""
+    path = path_below(TOPIC_ACLS, topic) if topic else path_below(NAMESPACE_ACLS, namespace)
+    data = encode_acls(acls)
+    if session.find(path) is None:
+        session.create(path, data, parents=True)
+    else:
+        session.set(path, data)
+
+
+def remove_below(session: Session, root: str, name: str) -> None:
+    """Delete the node of a topic below one of the roots above, and the tiers above it that become empty."""
+    path = path_below(root, name)
+    while path != root and session.find(path) is not None and not session.children(path):
+        session.delete(path)
+        path = path.rpartition("/")[0]

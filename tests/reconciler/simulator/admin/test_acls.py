@@ -13,9 +13,8 @@ from reconciler.simulator.admin.acls import (
     Authorizer,
     decode_acls,
     encode_acls,
-    set_acls,
 )
-from tests.reconciler.simulator.admin.admin_bench import AdminBench
+from tests.reconciler.simulator.admin.admin_bench import AdminBench, set_acls
 
 ALICE, BOB = "User:alice", "User:bob"
 READ, WRITE, ALL, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.ALL, AclOperation.DESCRIBE

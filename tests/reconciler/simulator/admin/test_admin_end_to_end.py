@@ -23,11 +23,11 @@ from reconciler.simulator.admin import (
     is_created,
 )
 from reconciler.simulator.admin.commands import TopicDescription
-from reconciler.simulator.admin.describe import is_deleted, is_preferred, is_reassigned
 from reconciler.simulator.controller import Controller, FewerPartitionsSettings, fewer_partitions_extension
 from reconciler.simulator.kernel import MetadataRequest, MetadataResponse, PartitionMode, World, broker_endpoint
 from reconciler.simulator.machine import BrokerSettings, MachineDisks, SimulatedBroker
 from reconciler.simulator.zookeeper import Session, ZooKeeper, kafka_paths
+from tests.reconciler.simulator.admin.admin_bench import is_deleted, is_preferred, is_reassigned
 
 FEWER = FewerPartitionsSettings(enabled=True, interval_ms=1_000)
 LONG_ENOUGH_MS = 60_000

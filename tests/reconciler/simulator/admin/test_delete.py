@@ -12,12 +12,12 @@ import pytest
 from layout.ids import TopicId
 from logstore import KafkaError
 from reconciler.simulator.admin import Admin, CommandOutcome, CreateTopic, DeletePartitions
-from reconciler.simulator.admin.acls import Acl, AclOperation, Authorizer, set_acls
+from reconciler.simulator.admin.acls import Acl, AclOperation, Authorizer
 from reconciler.simulator.admin.delete import ALL
 from reconciler.simulator.controller import FewerPartitionsSettings, decode_fewer_partitions
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import delete_partitions_path, topics_to_delete
-from tests.reconciler.simulator.admin.admin_bench import AdminBench
+from tests.reconciler.simulator.admin.admin_bench import AdminBench, set_acls
 
 
 def test_a_topic_is_marked_and_stays_until_the_controller_takes_it(bench: AdminBench) -> None:  # KIP4-1, KIP516-10

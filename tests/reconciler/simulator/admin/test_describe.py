@@ -9,7 +9,7 @@ from logstore import KafkaError
 from reconciler.errors import UsageError
 from reconciler.simulator.admin import CreateTopic, is_created
 from reconciler.simulator.admin.commands import TopicDescription
-from reconciler.simulator.admin.describe import describe, is_deleted, is_preferred, is_reassigned, subscribed_topics
+from reconciler.simulator.admin.describe import describe, subscribed_topics
 from reconciler.simulator.kernel import (
     DURING_DELETE,
     MetadataRequest,
@@ -19,7 +19,7 @@ from reconciler.simulator.kernel import (
 )
 from reconciler.simulator.zookeeper import kafka_paths
 from reconciler.sources.zookeeper import znodes
-from tests.reconciler.simulator.admin.admin_bench import AdminBench
+from tests.reconciler.simulator.admin.admin_bench import AdminBench, is_deleted, is_preferred, is_reassigned
 
 
 def only(bench: AdminBench, topic: str) -> TopicDescription:

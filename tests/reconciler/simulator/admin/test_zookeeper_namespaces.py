@@ -7,12 +7,12 @@ import pytest
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import CommandOutcome, CreateTopic
-from reconciler.simulator.admin.acls import Acl, AclOperation, set_acls
+from reconciler.simulator.admin.acls import Acl, AclOperation
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.zookeeper_namespaces import NamespaceSweep
 from reconciler.simulator.zookeeper import kafka_paths
 from reconciler.sources.zookeeper import znodes
-from tests.reconciler.simulator.admin.admin_bench import AdminBench, take_away
+from tests.reconciler.simulator.admin.admin_bench import AdminBench, set_acls, take_away
 
 
 def test_all_tiers_are_created_at_once(apache: AdminBench) -> None:  # KIP37-3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.simulator.kernel.events import Event, EventQueue, History, first_difference
+from reconciler.simulator.kernel.events import Event, EventQueue, History
 
 
 def drained(queue: EventQueue, lives: dict[str, int] | None = None) -> list[str]:
@@ -76,10 +76,3 @@ def test_a_name_that_is_no_text_can_be_said() -> None:
     history = History(lambda: 0)
     history.say("broker-1", "stages \udcff-0")
     assert history.digest != History(lambda: 0).digest
-
-
-def test_the_first_difference_is_where_one_run_is_longer_or_says_something_else() -> None:
-    assert first_difference("abc", "abc") is None
-    assert first_difference("abc", "abx") == 2
-    assert first_difference("abc", "ab") == 2
-    assert first_difference("", "a") == 0

@@ -15,6 +15,7 @@ from reconciler.simulator.zookeeper import (
     kafka_paths,
     path_below,
 )
+from tests.reconciler.simulator.admin.admin_bench import remove_below
 
 
 def test_without_a_namespace_paths_are_kafkas() -> None:  # KIP37-1
@@ -60,10 +61,10 @@ def test_marks_are_the_leaves_and_go_with_the_tiers_that_lead_nowhere_else(sessi
     for topic in ("org:apache:orders", "org:payments", "orders"):
         session.create(kafka_paths.delete_path(topic), parents=True)
     assert kafka_paths.topics_to_delete(session) == ["orders", "org:apache:orders", "org:payments"]
-    kafka_paths.remove_below(session, kafka_paths.DELETE_TOPICS, "org:apache:orders")
+    remove_below(session, kafka_paths.DELETE_TOPICS, "org:apache:orders")
     assert session.children("/admin/delete_topics/org") == ["payments"]
     for topic in ("org:payments", "orders", "never:there"):
-        kafka_paths.remove_below(session, kafka_paths.DELETE_TOPICS, topic)
+        remove_below(session, kafka_paths.DELETE_TOPICS, topic)
     assert session.children(kafka_paths.DELETE_TOPICS) == []
 
 

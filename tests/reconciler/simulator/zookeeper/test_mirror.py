@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.simulator.zookeeper import Session, ZooKeeper
-from reconciler.simulator.zookeeper.mirror import Difference, compare, load
+from tests.zookeeper.mirror import Difference, compare, load
 
 
 def test_nodes_are_loaded_with_those_above_them_and_the_others_stay(server: ZooKeeper, session: Session) -> None:
