@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from logstore.fs.directory import Directory
@@ -170,9 +169,7 @@ class Batch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for path in list(self._opened):
             self.forget(path)
 

@@ -14,7 +14,6 @@ import stat
 import sys
 from collections.abc import Iterator
 from operator import itemgetter
-from types import TracebackType
 from typing import Self
 
 from logstore.errors import UnsafePathError
@@ -153,9 +152,7 @@ class Directory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -15,7 +15,6 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 from typing import Self
 
 from layout import meta_properties
@@ -337,9 +336,7 @@ class LogDir:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and not issubclass(kind, LogStoreError):
             self.leave_unclean = True
         self.close()

@@ -7,7 +7,6 @@ only reads takes a :class:`LogDirView`, which an open :class:`logstore.log_dir.L
 from __future__ import annotations
 
 import os
-from types import TracebackType
 from typing import Protocol, Self
 
 from layout.scheme import Scheme
@@ -73,7 +72,5 @@ class ReadOnlyLogDir:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

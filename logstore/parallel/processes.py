@@ -26,7 +26,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
 from logstore.tunables import MOST_PROCESSES, PIPE_BYTES
@@ -250,9 +249,7 @@ class UnitQueue:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.finish()
         self._read = _closed(self._read)
         self._file = _closed(self._file)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from logstore.tunables import THREADS
@@ -40,9 +39,7 @@ class AdaptiveThreadPool(Generic[Piece, Result]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from logstore.parallel import paused_gc
@@ -72,15 +73,7 @@ def decode_leader_and_isr(data: bytes, version: Version, location: str = "the me
     request = _decode(_message(LeaderAndIsrRequest, version), data, version, location)
     assert isinstance(request, LeaderAndIsrRequest)
     if len({topic.topic for topic in request.topics}) < len(request.topics):
-        request = LeaderAndIsrRequest(
-            request.controller_id,
-            request.controller_epoch,
-            tuple(_merged(request.topics, TopicState, location)),
-            request.broker_epoch,
-            request.type,
-            request.is_kraft_controller,
-            request.live_leaders,
-        )
+        request = replace(request, topics=tuple(_merged(request.topics, TopicState, location)))
     check_request(request, location)
     return request
 
@@ -90,11 +83,7 @@ def decode_stop_replica(data: bytes, version: Version, location: str = "the mess
     request = _decode(_message(StopReplicaRequest, version), data, version, location)
     assert isinstance(request, StopReplicaRequest)
     if len({topic.topic for topic in request.topics}) < len(request.topics):
-        topics = tuple(_merged(request.topics, StopTopic, location))
-        request = StopReplicaRequest(
-            *(request.controller_id, request.controller_epoch, topics),
-            *(request.broker_epoch, request.is_kraft_controller),
-        )
+        request = replace(request, topics=tuple(_merged(request.topics, StopTopic, location)))
     check_request(request, location)
     return request
 

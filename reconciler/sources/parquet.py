@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, get_type_hints
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from logstore import check_argument
 from logstore.fs import crc32c_of, crc32c_of_file
 from reconciler.desired import (
     BROKER_SCHEMA,
@@ -36,6 +37,13 @@ from reconciler.errors import MetadataError, UsageError
 IDENTITY_FILE = "identity.json"
 TABLES = {"replicas": REPLICA_SCHEMA, "topics": TOPIC_SCHEMA, "brokers": BROKER_SCHEMA}
 """Each table's name, which is its file's name without the suffix, and its schema."""
+
+_FIELDS = (
+    *("source", "location", "cluster_id", "completeness", "scope", "offset", "epoch", "timestamp_ms"),
+    *("tail_uncommitted", "digest", "metadata_version", "keeper", "keeper_runs", "as_of_from", "keeper_decides"),
+    *("problems", "ends_early", "uncommitted"),
+)
+"""The fields of the saved identity, in the order in which wrong ones are named."""
 
 MAX_IDENTITY_BYTES = 16 << 20
 """A longer identity file is not read; the problems of a source take a few hundred bytes each."""
@@ -196,41 +204,16 @@ def _identity(found: object, path: str) -> MetadataIdentity:
     """Check every field of the saved identity, and build it; the error names all wrong fields."""
     if not isinstance(found, dict):
         raise MetadataError(f"{path} has no identity")
-    scope = found.get("scope")
-    checks = {
-        "source": isinstance(found.get("source"), str),
-        "location": isinstance(found.get("location"), str),
-        "cluster_id": found.get("cluster_id") is None or isinstance(found["cluster_id"], str),
-        "completeness": found.get("completeness") in tuple(Completeness),
-        "scope": scope is None or (isinstance(scope, list) and all(_is_integer(node) for node in scope)),
-        "offset": found.get("offset") is None or _is_integer(found["offset"]),
-        "epoch": found.get("epoch") is None or _is_integer(found["epoch"]),
-        "timestamp_ms": found.get("timestamp_ms") is None or _is_integer(found["timestamp_ms"]),
-        "tail_uncommitted": isinstance(found.get("tail_uncommitted"), bool),
-        "digest": isinstance(found.get("digest"), str),
-        "metadata_version": found.get("metadata_version") is None or _is_integer(found["metadata_version"]),
-        "keeper": found.get("keeper") is None or _is_integer(found["keeper"]),
-        "keeper_runs": isinstance(found.get("keeper_runs"), bool),
-        "as_of_from": isinstance(found.get("as_of_from"), str),
-        "keeper_decides": isinstance(found.get("keeper_decides"), bool),
-        "problems": _are_texts(found.get("problems")),
-        "ends_early": _are_texts(found.get("ends_early")),
-        "uncommitted": _are_texts(found.get("uncommitted")),
-    }
-    wrong = [name for name, good in checks.items() if not good]
+    values: dict[str, Any] = {name: found.get(name) for name in _FIELDS}
+    values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    wrong, kinds = [], get_type_hints(MetadataIdentity) | {"scope": tuple[int, ...] | None}
+    for name, value in values.items():
+        try:
+            check_argument(name, value, kinds[name], MetadataError)
+        except MetadataError:
+            wrong.append(name)
     if wrong:
         raise MetadataError(f"{path}: {', '.join(wrong)} cannot be read")
-    values: dict[str, Any] = {name: found.get(name) for name in checks}
     values["completeness"] = Completeness(values["completeness"])
-    values["scope"] = None if scope is None else frozenset(scope)
-    values["problems"], values["ends_early"] = tuple(values["problems"]), tuple(values["ends_early"])
-    values["uncommitted"] = tuple(values["uncommitted"])
+    values["scope"] = None if values["scope"] is None else frozenset(values["scope"])
     return MetadataIdentity(**values)
-
-
-def _are_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 
 from tools.real_broker import znodes
 from tools.real_broker.client import SECONDS, Client, Topic, until, view_of
@@ -131,12 +130,10 @@ class Cluster:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Stop it for good: cleanly, or at once when something went wrong."""
         try:
-            if error is None:
+            if kind is None:
                 self.stop()
         finally:
             self.close()

@@ -39,7 +39,7 @@ from reconciler.simulator.admin.delete import (
     request_fewer,
 )
 from reconciler.simulator.admin.describe import subscribed_topics
-from reconciler.simulator.admin.replication import PreferredElections, check_reassigned, start_reassignment
+from reconciler.simulator.admin.replication import PreferredElections, reassign
 from reconciler.simulator.admin.zookeeper_namespaces import NamespaceSweep, move_topic
 from reconciler.simulator.controller import Controller, FewerPartitionsSettings
 from reconciler.simulator.kernel import Timers
@@ -178,10 +178,7 @@ class Admin:
         def begin(instruction: tuple[TopicPartition, tuple[int, ...] | None]) -> None:
             each, replicas = instruction
             self._begin(principal, AclOperation.ALTER, each.topic)
-            check_reassigned(self.node, each, replicas)
-            error = start_reassignment(self.node, {each: replicas}).get(each, KafkaError.NONE)
-            if error is not KafkaError.NONE:
-                raise CommandRefusedError(error, f"the controller refused other replicas for {each}: {error.name}")
+            reassign(self.node, {each: replicas})
 
         return carry_out(batch, lambda instruction: instruction[0], begin)
 

@@ -17,7 +17,7 @@ from reconciler.simulator.admin.commands import AlterTopic, CommandOutcome, Comm
 from reconciler.simulator.admin.configs import changed_configs
 from reconciler.simulator.admin.controller_node import ControllerNode, KnownTopic, find_steady, find_topic
 from reconciler.simulator.admin.delete import PartitionOutcome
-from reconciler.simulator.admin.replication import check_reassigned, start_reassignment
+from reconciler.simulator.admin.replication import reassign
 from reconciler.simulator.controller import Assignment, assign, check_added_by_hand
 from reconciler.simulator.zookeeper import Set, read_brokers, topic_path
 from reconciler.sources.zookeeper import encode_topic, topic_id_of
@@ -74,14 +74,8 @@ def grow(node: ControllerNode, found: KnownTopic, wanted: int, by_hand: Mapping[
     else:
         start = next((index for index, broker in enumerate(brokers) if broker >= first[0]), 0)
         racks = {broker.node_id: broker.rack for broker in brokers.values() if broker.rack is not None}
-        added = assign(
-            list(brokers),
-            wanted - len(before),
-            len(first),
-            racks=racks,
-            fixed_start=start,
-            start_partition=len(before),
-        )
+        at = {"fixed_start": start, "start_partition": len(before)}
+        added = assign(list(brokers), wanted - len(before), len(first), racks=racks, **at)
     node.commit([Set(topic_path(found.topic), encode_topic(topic_id_of(found.node), before | added), found.version)])
 
 
@@ -98,13 +92,7 @@ def _with_factor(node: ControllerNode, found: KnownTopic, factor: int, random: R
 
 
 def _reassign(node: ControllerNode, topic: str, assignment: Mapping[int, tuple[int, ...]]) -> None:
-    wanted = {TopicPartition(topic, partition): replicas for partition, replicas in assignment.items()}
-    for partition, replicas in wanted.items():
-        check_reassigned(node, partition, replicas)
-    errors = start_reassignment(node, wanted)
-    for partition, error in errors.items():
-        if error is not KafkaError.NONE:
-            raise CommandRefusedError(error, f"the controller refused other replicas for {partition}: {error.name}")
+    reassign(node, {TopicPartition(topic, partition): replicas for partition, replicas in assignment.items()})
 
 
 UNDER_CHANGE = "WARNING: The topic is currently under changes"

@@ -56,12 +56,18 @@ def check_reassigned(node: ControllerNode, partition: TopicPartition, replicas: 
         )
 
 
-def start_reassignment(
-    node: ControllerNode, wanted: Mapping[TopicPartition, tuple[int, ...] | None]
-) -> Mapping[TopicPartition, KafkaError]:
-    """Have the controller begin reassignments, and return its answer for each partition."""
+def reassign(node: ControllerNode, wanted: Mapping[TopicPartition, tuple[int, ...] | None]) -> None:
+    """Have the controller begin or cancel reassignments, all of them checked first.
+
+    Raises:
+        CommandRefusedError: as :func:`check_reassigned`; or the controller refuses, after it has begun others.
+    """
+    for partition, replicas in wanted.items():
+        check_reassigned(node, partition, replicas)
     node.check_active()
-    return node.controller.reassign(wanted)
+    for partition, error in node.controller.reassign(wanted).items():
+        if error is not KafkaError.NONE:
+            raise CommandRefusedError(error, f"the controller refused other replicas for {partition}: {error.name}")
 
 
 class PreferredElections:

@@ -22,7 +22,6 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Self
 
 from layout.ids import TopicId
@@ -271,9 +270,7 @@ class Cluster:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -118,11 +118,8 @@ class PartitionMachine:
         Raises:
             IllegalTransitionError: a partition does not exist.
         """
-        wanted = list(partitions)
-        for each in wanted:
-            self._states.check(each, PartitionState.ONLINE)
         led = []
-        for each in wanted:
+        for each in self._states.checked(partitions, PartitionState.ONLINE):
             done = self._begin(each) if self._states.of(each) is PartitionState.NEW else self._elect(each, election)
             if done:
                 self._states.move(each, PartitionState.ONLINE)
@@ -135,10 +132,7 @@ class PartitionMachine:
         self.to_online(each for each in waiting if not self._context.is_leaving(each))
 
     def _move(self, partitions: Iterable[TopicPartition], state: PartitionState) -> None:
-        wanted = list(partitions)
-        for each in wanted:
-            self._states.check(each, state)
-        for each in wanted:
+        for each in self._states.checked(partitions, state):
             self._states.move(each, state)
 
     def _begin(self, partition: TopicPartition) -> bool:
@@ -206,7 +200,7 @@ class ReplicaMachine:
 
     def to_new(self, replicas: Iterable[AssignedReplica]) -> None:
         """Make replicas New; a partition that has a leader already is sent to the broker at once."""
-        for replica in self._checked(replicas, ReplicaState.NEW):
+        for replica in self._states.checked(replicas, ReplicaState.NEW):
             state = self._context.leadership.get(replica.partition)
             if state is not None and state.leader != replica.broker:
                 self._batch.leader_and_isr([replica.broker], replica.partition, is_new=True)
@@ -214,14 +208,14 @@ class ReplicaMachine:
 
     def to_online(self, replicas: Iterable[AssignedReplica]) -> None:
         """Make replicas Online; a new one has its request already, all others get it now."""
-        for replica in self._checked(replicas, ReplicaState.ONLINE):
+        for replica in self._states.checked(replicas, ReplicaState.ONLINE):
             if self._states.of(replica) is not ReplicaState.NEW and replica.partition in self._context.leadership:
                 self._batch.leader_and_isr([replica.broker], replica.partition)
             self._states.move(replica, ReplicaState.ONLINE)
 
     def to_offline(self, replicas: Iterable[AssignedReplica]) -> None:
         """Make replicas Offline: each leaves the in-sync set, and the other replicas are sent the new state."""
-        for replica in self._checked(replicas, ReplicaState.OFFLINE):
+        for replica in self._states.checked(replicas, ReplicaState.OFFLINE):
             partition, leaving = replica.partition, self._context.is_leaving(replica.partition)
             topic_id = self._context.topic_ids.get(partition.topic)
             self._batch.stop_replica(replica, topic_id, delete=False, leaving=leaving)
@@ -231,7 +225,7 @@ class ReplicaMachine:
 
     def to_deletion_started(self, replicas: Iterable[AssignedReplica]) -> None:
         """Ask brokers to delete replicas."""
-        for replica in self._checked(replicas, ReplicaState.DELETION_STARTED):
+        for replica in self._states.checked(replicas, ReplicaState.DELETION_STARTED):
             partition = replica.partition
             topic_id, leaving = self._context.topic_ids.get(partition.topic), self._context.is_leaving(partition)
             self._batch.stop_replica(replica, topic_id, delete=True, leaving=leaving)
@@ -239,29 +233,22 @@ class ReplicaMachine:
 
     def to_deletion_ineligible(self, replicas: Iterable[AssignedReplica]) -> None:
         """Mark replicas that cannot be deleted now."""
-        for replica in self._checked(replicas, ReplicaState.DELETION_INELIGIBLE):
+        for replica in self._states.checked(replicas, ReplicaState.DELETION_INELIGIBLE):
             self._states.move(replica, ReplicaState.DELETION_INELIGIBLE)
 
     def to_deletion_successful(self, replicas: Iterable[AssignedReplica]) -> None:
         """Mark replicas that brokers have deleted."""
-        for replica in self._checked(replicas, ReplicaState.DELETION_SUCCESSFUL):
+        for replica in self._states.checked(replicas, ReplicaState.DELETION_SUCCESSFUL):
             self._states.move(replica, ReplicaState.DELETION_SUCCESSFUL)
 
     def to_non_existent(self, replicas: Iterable[AssignedReplica]) -> None:
         """Make replicas NonExistent: they leave the assignment."""
-        for replica in self._checked(replicas, ReplicaState.NON_EXISTENT):
+        for replica in self._states.checked(replicas, ReplicaState.NON_EXISTENT):
             self._states.move(replica, ReplicaState.NON_EXISTENT)
             assignment = self._context.assignments.get(replica.partition)
             if assignment is not None:
                 self._context.assignments[replica.partition] = assignment.without(replica.broker)
             self._context.offline.discard(replica)
-
-    def _checked(self, replicas: Iterable[AssignedReplica], state: ReplicaState) -> list[AssignedReplica]:
-        """Return all replicas, or raise before any of them is moved."""
-        wanted = list(replicas)
-        for each in wanted:
-            self._states.check(each, state)
-        return wanted
 
     def _out_of_sync(self, replica: AssignedReplica) -> None:
         """Remove a replica from the in-sync set, unless it is the last there: the next leader must have its data."""

@@ -62,6 +62,13 @@ class StateTable(Generic[K, S]):
                 f"bring it into one of these first: {expected}"
             )
 
+    def checked(self, keys: Iterable[K], state: S) -> list[K]:
+        """Return all of some keys, or refuse as :meth:`check` before any of them is moved."""
+        wanted = list(keys)
+        for each in wanted:
+            self.check(each, state)
+        return wanted
+
     def move(self, key: K, state: S) -> None:
         """Change a state; the non-existent state removes the entry.
 

@@ -232,6 +232,7 @@ def _make_folder(path: str) -> None:
 
 _CHANGES = 40
 """A disk that does not fail at once fails within this many changes."""
+_REPLACED = "is replaced by an empty one"
 
 
 def faults_while_running(disks: MachineDisks) -> dict[str, Fault]:
@@ -243,17 +244,18 @@ def faults_while_running(disks: MachineDisks) -> dict[str, Fault]:
     found = _remedies(disks)
     if disks.online:
         found["disk_offline"] = lambda random: _fail(disks, random)
-    if set(disks.online) - set(disks.full):
-        found["disk_full"] = lambda random: _fill(disks, random)
+    roomy = set(disks.online) - set(disks.full)
+    if roomy:
+        found["disk_full"] = _to_one(sorted(roomy), disks.fill, "is full")
     if disks.offline:
-        found["disk_replaced"] = lambda random: _replace(disks, disks.offline, random)
+        found["disk_replaced"] = _to_one(disks.offline, disks.replace, _REPLACED)
     return found
 
 
 def faults_while_stopped(disks: MachineDisks) -> dict[str, Fault]:
     """The faults that may happen while the machine is off, where working disks are swapped or replaced too."""
     found = _remedies(disks)
-    found["disk_replaced"] = lambda random: _replace(disks, sorted([*disks.online, *disks.offline]), random)
+    found["disk_replaced"] = _to_one(sorted([*disks.online, *disks.offline]), disks.replace, _REPLACED)
     if len(disks.online) > 1:
         found["disk_swapped"] = lambda random: _swap(disks, random)
     return found
@@ -262,9 +264,9 @@ def faults_while_stopped(disks: MachineDisks) -> dict[str, Fault]:
 def _remedies(disks: MachineDisks) -> dict[str, Fault]:
     found: dict[str, Fault] = {}
     if disks.offline:
-        found["disk_back"] = lambda random: _come_back(disks, random)
+        found["disk_back"] = _to_one(disks.offline, disks.come_back, "is back")
     if disks.full:
-        found["disk_space"] = lambda random: _make_room(disks, random)
+        found["disk_space"] = _to_one(disks.full, disks.make_room, "has room again")
     return found
 
 
@@ -277,28 +279,15 @@ def _fail(disks: MachineDisks, random: Random) -> str:
     return f"disk {number + 1} fails"
 
 
-def _come_back(disks: MachineDisks, random: Random) -> str:
-    number = random.choice(disks.offline)
-    disks.come_back(number)
-    return f"disk {number + 1} is back"
+def _to_one(numbers: list[int], act: Callable[[int], None], words: str) -> Fault:
+    """What happens to one of some disks: the act, and the words behind its name."""
 
+    def happen(random: Random) -> str:
+        number = random.choice(numbers)
+        act(number)
+        return f"disk {number + 1} {words}"
 
-def _fill(disks: MachineDisks, random: Random) -> str:
-    number = random.choice(sorted(set(disks.online) - set(disks.full)))
-    disks.fill(number)
-    return f"disk {number + 1} is full"
-
-
-def _make_room(disks: MachineDisks, random: Random) -> str:
-    number = random.choice(disks.full)
-    disks.make_room(number)
-    return f"disk {number + 1} has room again"
-
-
-def _replace(disks: MachineDisks, numbers: list[int], random: Random) -> str:
-    number = random.choice(numbers)
-    disks.replace(number)
-    return f"disk {number + 1} is replaced by an empty one"
+    return happen
 
 
 def _swap(disks: MachineDisks, random: Random) -> str:
