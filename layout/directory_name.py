@@ -106,9 +106,6 @@ def parse(text: str) -> DirectoryName:
     """Read the name of a directory that lies in a log dir, or in a tier of it, by Kafka's rule. Never raises.
 
     Releases agree on the rule since 2.8, except that ``-stray`` is known since 3.6.1; here it always is.
-
-    Args:
-        text: one component of a path, of any length.
     """
     plain = split_live(text)
     if plain is not None:
@@ -165,9 +162,7 @@ def parse_by_topic_id(text: str) -> DirectoryName:
 def live_name(topic: str, partition: int) -> str:
     """The name of a replica's directory: ``orders-0``.
 
-    Args:
-        topic: the topic's own name, without a namespace.
-        partition: 0 to 2147483647.
+    ``topic``: its own name, without a namespace; ``partition``: 0 to 2147483647.
 
     Raises:
         InvalidNameError: the name would not be read back as this replica.
@@ -178,10 +173,7 @@ def live_name(topic: str, partition: int) -> str:
 def delete_name(topic: str, partition: int, unique: str) -> str:
     """The name under which a replica waits for its deletion; the topic is cut so that the name has 255 UTF-16 units.
 
-    Args:
-        topic: the topic's own name, without a namespace.
-        partition: 0 to 2147483647.
-        unique: 32 random lower-case hexadecimal digits.
+    As :func:`live_name`; ``unique``: 32 random lower-case hexadecimal digits.
 
     Raises:
         InvalidNameError: ``unique`` is something else, or the name would not be read back as this replica.
@@ -205,10 +197,7 @@ def future_name(topic: str, partition: int, unique: str) -> str:
 def staged_name(topic_id: TopicId, partition: int, copy: int = 1) -> str:
     """The name of a directory in a staging directory.
 
-    Args:
-        topic_id: of the replica; the zero ID where the disk held none.
-        partition: 0 to 2147483647.
-        copy: 1 for the first of this replica, then 2, 3 ...
+    The topic ID is zero where the disk held none; ``copy``: 1 for the first of this replica, then 2, 3 ...
 
     Raises:
         InvalidNameError: ``partition`` or ``copy`` is out of range.

@@ -23,9 +23,7 @@ def parse_java_int(text: str, bits: int = 32) -> int:
     An optional ``+`` or ``-``, then one or more decimal digits of any script of the Basic Multilingual Plane. No
     spaces, no ``_``, and the value must fit the signed width.
 
-    Args:
-        text: the digits; any length, the work is linear in it.
-        bits: 32 or 64.
+    The digits are of any length: the work is linear in it.
 
     Raises:
         NumberFormatError: any other text, or a value out of range.

@@ -24,10 +24,7 @@ _Id = TypeVar("_Id", bound=KafkaId)
 def parse_object(data: bytes, file: str, effect: BrokerEffect = BrokerEffect.NONE) -> dict[str, object]:
     """Read UTF-8 bytes that hold exactly one JSON object.
 
-    Args:
-        data: the whole text.
-        file: name of the format, for the error.
-        effect: what a real broker does with bytes that this refuses.
+    ``file`` names the format in the error, and ``effect`` what a real broker does with bytes that this refuses.
 
     Raises:
         DamagedFileError: not UTF-8, not JSON, nested deeper than the interpreter allows, no object, or a repeated key.
@@ -71,6 +68,14 @@ class FieldReader:
         self.values = values
         self.path = path
         self.reasons = [] if reasons is None else reasons
+
+    @classmethod
+    def of_file(cls, data: bytes, file: str, version: int) -> FieldReader:
+        """Read a file of ours, of one schema version; raises as :func:`parse_object`."""
+        reader = cls(parse_object(data, file))
+        if reader.integer("schema_version") != version:
+            reader.note(f"this release reads schema version {version} only")
+        return reader
 
     @classmethod
     def of(cls, value: object, path: str, reasons: list[str]) -> FieldReader | None:
@@ -190,9 +195,7 @@ class FieldReader:
     def check(self, file: str, effect: BrokerEffect = BrokerEffect.NONE) -> None:
         """Raise if there is a reason.
 
-        Args:
-            file: name of the format.
-            effect: what a real broker does with damage in it.
+        ``file`` names the format, and ``effect`` what a real broker does with damage in it.
 
         Raises:
             DamagedFileError: with all reasons.

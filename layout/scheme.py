@@ -68,10 +68,7 @@ class Scheme(StrEnum):
 def partition_path(scheme: Scheme, partition: TopicPartition, topic_id: TopicId | None = None) -> str:
     """The path of a live replica below its log dir.
 
-    Args:
-        scheme: of the log dir.
-        partition: by the topic's full name.
-        topic_id: of the topic; the by-topic-id scheme needs it.
+    ``partition`` has the topic's full name; only the by-topic-id scheme needs the topic ID.
 
     Raises:
         InvalidNameError: the name breaks the rules for topics, is that of the metadata log, or the scheme cannot hold
@@ -105,10 +102,6 @@ def check_namespace_fits(log_dir: str, namespace: Namespace) -> None:
 
     A directory name of 255 bytes with a file name of 255 bytes in it must fit, so that no later rename to a longer name
     and no temporary file can fail.
-
-    Args:
-        log_dir: its absolute path.
-        namespace: that is to be created below it.
 
     Raises:
         InvalidNameError: the namespace does not fit; the message has the numbers.

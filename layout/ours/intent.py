@@ -18,7 +18,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, get_type_hints
 
 from layout import json_text
 from layout.errors import DamagedFileError, InvalidIdError
@@ -113,15 +113,7 @@ VERBS: Final[dict[str, type[IntentStep]]] = {
     "unstage": Unstage,
 }
 _VERB_OF = {kind: verb for verb, kind in VERBS.items()}
-_TYPES: dict[type[IntentStep], tuple[type, ...]] = {
-    MakeDirectory: (int, str, bool),
-    RemoveDirectory: (int, str, bool),
-    Rename: (int, str, str),
-    Rewrite: (int, str, str, str),
-    RenameEntries: (int, str, str),
-    Stage: (int, str, str, int, str, str, str, int, int),
-    Unstage: (int, str, str, int, str, str, str, int, int),
-}
+_TYPES = {kind: tuple(get_type_hints(kind).values()) for kind in VERBS.values()}
 """The exact type of each field; a bool is no int here."""
 
 
@@ -206,14 +198,11 @@ def parse_intent(data: bytes) -> Intent:
     Raises:
         DamagedFileError: the file holds something that :func:`encode_intent` does not write.
     """
-    fields = json_text.parse_object(data, FORMAT)
-    reader = json_text.FieldReader(fields)
-    if reader.integer("schema_version") != SCHEMA_VERSION:
-        reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
+    reader = json_text.FieldReader.of_file(data, FORMAT, SCHEMA_VERSION)
     id_, operation, sentence = (reader.text(name) for name in ("id", "operation", "sentence"))
     if not _ID.fullmatch(id_):
         reader.note("id: 32 digits of [0-9a-f] are expected")
-    log_dirs, steps = fields.get("log_dirs"), fields.get("steps")
+    log_dirs, steps = reader.raw("log_dirs"), reader.raw("steps")
     if not isinstance(log_dirs, list) or not log_dirs or not all(isinstance(each, str) and each for each in log_dirs):
         reader.note("log_dirs: a list of directory IDs or paths is expected")
     if not isinstance(steps, list):

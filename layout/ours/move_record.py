@@ -65,9 +65,7 @@ def parse_move_record(data: bytes) -> MoveRecord:
     Raises:
         DamagedFileError: no JSON object, an unknown schema version, or a field that breaks a rule; all reasons at once.
     """
-    reader = json_text.FieldReader(json_text.parse_object(data, MOVE_RECORD))
-    if reader.integer("schema_version") != SCHEMA_VERSION:
-        reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
+    reader = json_text.FieldReader.of_file(data, MOVE_RECORD, SCHEMA_VERSION)
     record = MoveRecord(
         topic=reader.text("name"),
         partition=reader.integer("partition", least=0),

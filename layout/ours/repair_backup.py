@@ -147,10 +147,8 @@ def parse_backup(data: bytes) -> RepairBackup:
         DamagedFileError: no JSON object, an unknown schema version, another check sum, a path that no repair changes,
             or a field that breaks a rule; all reasons at once.
     """
-    fields = json_text.parse_object(data, FORMAT)
-    reader = json_text.FieldReader(fields)
-    if reader.integer("schema_version") != SCHEMA_VERSION:
-        reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
+    reader = json_text.FieldReader.of_file(data, FORMAT, SCHEMA_VERSION)
+    fields = reader.values
     if reader.text("check_sum") != _check_sum({key: value for key, value in fields.items() if key != "check_sum"}):
         reader.note("its check sum does not belong to what it says")
     files = tuple(_file(each.values, reader.reasons) for each in reader.objects("files"))

@@ -79,12 +79,8 @@ def parse_run_journal(data: bytes) -> RunJournal:
         DamagedFileError: the bytes are no journal, or a journal of another release.
     """
     first, *rest = data.splitlines() or [b""]
-    fields = json_text.parse_object(first, FORMAT)
-    reader = json_text.FieldReader(fields)
-    if reader.integer("schema_version") != SCHEMA_VERSION:
-        reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
-    finished = fields.get("finished_ms")
-    log_dirs = fields.get("log_dirs", [])
+    reader = json_text.FieldReader.of_file(first, FORMAT, SCHEMA_VERSION)
+    finished, log_dirs = reader.raw("finished_ms"), reader.values.get("log_dirs", [])
     if not isinstance(log_dirs, list) or not all(isinstance(each, str) for each in log_dirs):
         reader.note("log_dirs: expected a list of paths")
         log_dirs = []

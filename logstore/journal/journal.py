@@ -72,10 +72,7 @@ def what_is_pending(path: str) -> str | None:
 def carry_out_intent(log_dirs: Sequence[LogDir], intent: Intent, fallback: FallbackRecords) -> list[LogDir]:
     """Do all steps of a change, or none.
 
-    Args:
-        log_dirs: all open log dirs of the store.
-        intent: the change; its log dirs are among ``log_dirs``.
-        fallback: the fallback records.
+    ``log_dirs``: all open ones of the store; those of the change are among them.
 
     Returns:
         The log dirs whose disk failed meanwhile. The others have done their part; the next open of these does the rest.

@@ -35,10 +35,8 @@ def change_files(log_dir: LogDir, changes: Sequence[FileChange], what: str) -> d
 
     A file that is not in the answer is done. One in the answer holds its old bytes, unless the disk itself failed.
 
-    Args:
-        log_dir: open, and so under its lock.
-        changes: each path once.
-        what: the change, for messages: ``cannot be repaired``.
+    The log dir is open, and so under its lock; ``changes`` has each path once; ``what`` names the change in messages:
+    ``cannot be repaired``.
     """
     failed: dict[str, LogStoreError] = {}
     for start in range(0, len(changes), FILES_AT_ONCE):

@@ -44,8 +44,7 @@ class OffsetCheckpoints:
     def orphans(self, held: Container[tuple[str, int]]) -> Iterator[Row]:
         """Yield a row for each entry without a replica, file by file; none while the log dir is in use.
 
-        Args:
-            held: the (topic, partition) of each replica in the log dir.
+        ``held``: the (topic, partition) of each replica in the log dir.
         """
         if self.in_use:
             return

@@ -59,9 +59,7 @@ class OpenFiles:
 def find_open_files(device: int, pids: Collection[int] | None = None) -> OpenFiles:
     """Find the plain files of a device that processes hold.
 
-    Args:
-        device: ``st_dev`` of the file system.
-        pids: inspect only these processes; None: all.
+    ``device``: ``st_dev`` of the file system; ``pids``: inspect only these processes; None: all.
     """
     if pids is None:
         try:

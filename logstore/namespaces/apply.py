@@ -30,9 +30,7 @@ logger = logging.getLogger(__name__)
 def create_namespace(store: OpenStore, namespace: str) -> PlannedChange:
     """Create a namespace with all its tiers. Raises as :func:`plan_create` and :func:`carry_out`.
 
-    Args:
-        store: all its log dirs get the namespace.
-        namespace: for example ``org:apache``.
+    All log dirs of the store get the namespace, for example ``org:apache``.
     """
     with store.changing:
         return carry_out(store, plan_create(store, namespace))

@@ -141,10 +141,7 @@ def plan_delete(
 def check_known(log_dir: LogDir, directories: list[str], known: set[str]) -> None:
     """Make sure that the directories to be removed hold only each other, marker files and known replicas.
 
-    Args:
-        log_dir: that holds the directories.
-        directories: their paths below the log dir.
-        known: paths of replicas that will be gone by then.
+    ``known``: paths of replicas that will be gone by then. All paths are below the log dir.
 
     Raises:
         ChangeRefusedError: something else is in one of the directories.

@@ -52,10 +52,7 @@ def plan_move(store: OpenStore, topic: str, namespace: str) -> PlannedChange:
 def plan_rename(store: OpenStore, topic: str, new_topic: str) -> PlannedChange:
     """Plan to give a topic another name.
 
-    Args:
-        store: all its log dirs must be online.
-        topic: its present full name.
-        new_topic: its new full name.
+    Both are full names; all log dirs of the store must be online.
 
     Raises:
         InvalidNameError: the new name breaks the rules, or the scheme cannot hold it.

@@ -22,9 +22,7 @@ def lazy_exports(package: str, modules: Mapping[str, Sequence[str]]) -> Callable
 
     The names are not stored in the package, so no exported name may equal the name of one of its modules.
 
-    Args:
-        package: the package's ``__name__``.
-        modules: module below the package → exported names that it defines.
+    ``modules``: module below the package → exported names that it defines.
     """
     homes = {name: module for module, names in modules.items() for name in names}
 

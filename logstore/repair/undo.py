@@ -49,9 +49,7 @@ class UndoOutcome:
 def undo_repair(path: str, *, disk: Disk | None = None) -> UndoOutcome:
     """Put back the files that a repair changed.
 
-    Args:
-        path: of the backup, in the root of its log dir.
-        disk: carries out the changes; None: the real file system.
+    ``path``: of the backup, in the root of its log dir; ``disk`` carries out the changes; None: the real file system.
 
     Raises:
         LogDirInUseError: a broker runs on the log dir.

@@ -31,8 +31,7 @@ LEADER_EPOCH_LIMIT = 1 << 22
 def with_leader_epochs(seen: Sequence[tuple[Observation, ReplicaSet]]) -> list[Observation]:
     """Fill in ``leader_epoch`` where a replica is live twice in the log dirs of one broker.
 
-    Args:
-        seen: each observation with the replicas of its log dir.
+    ``seen``: each observation with the replicas of its log dir.
     """
     observations = [observation for observation, _ in seen]
     directories = sum(replicas.directories for _, replicas in seen)

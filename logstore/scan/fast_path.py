@@ -22,10 +22,7 @@ FastPathResult: TypeAlias = tuple[list[str], list[Weight] | None]
 def scan_fast(options: ScanOptions, folder: Folder, names: Sequence[str]) -> FastPathResult | None:
     """Scan directories with names of live replicas.
 
-    Args:
-        options: what to read of each directory.
-        folder: the folder of the directories.
-        names: their names, each of which ``split_live`` can split.
+    Each name is one that ``split_live`` can split.
 
     Returns:
         None: one directory is different, or gone, so call :func:`~logstore.scan.scan_directories`.

@@ -104,9 +104,7 @@ class Listing:
 def list_log_dir(log_dir: str, scheme: Scheme | None) -> Listing:
     """List a log dir and its staging directory.
 
-    Args:
-        log_dir: its path, without a slash at the end.
-        scheme: the layout of a log dir of ours; None for a real broker's.
+    The path has no slash at the end; ``scheme``: the layout of a log dir of ours; None for a real broker's.
 
     Raises:
         OSError: the log dir itself cannot be listed.
@@ -122,11 +120,7 @@ def list_in_batches(log_dir: str, scheme: Scheme | None, listing: Listing, most:
 
     The staging directory comes after the log dir, so a replica that is staged meanwhile is found in one of them.
 
-    Args:
-        log_dir: its path, without a slash at the end.
-        scheme: the layout of a log dir of ours; None for a real broker's.
-        listing: is filled; the log dir is its first folder.
-        most: largest number of directories in a batch.
+    As :func:`list_log_dir`; ``listing`` is filled, the log dir as its first folder; ``most``: directories in a batch.
 
     Raises:
         OSError: the log dir itself cannot be listed.

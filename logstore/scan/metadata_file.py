@@ -117,10 +117,7 @@ def read_topic_id(path: str, topic: str | None, partition: int | None, known: di
 def read_topic_ids_fast(folder: str, names: Iterable[str], known: dict[bytes, str]) -> list[str] | None:
     """Read ``partition.metadata`` of several directories, if all of the files are as a broker writes them.
 
-    Args:
-        folder: path of their folder, ending in ``/``.
-        names: of the directories.
-        known: as for :func:`read_topic_id`.
+    The folder's path ends in ``/``; ``known`` is as for :func:`read_topic_id`.
 
     Returns:
         The topic ID texts; None: one file has another form, so call :func:`read_topic_id` for each.

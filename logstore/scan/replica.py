@@ -86,10 +86,7 @@ def _ledger_of(options: ScanOptions, folder: Folder) -> FolderLedger:
 def scan_directories(options: ScanOptions, folder: Folder, entries: Sequence[tuple[str, int]]) -> list[Row]:
     """Scan directories of one folder; return a row for each that is still there, in order.
 
-    Args:
-        options: what to read of each directory.
-        folder: the folder of the directories.
-        entries: their names and inodes.
+    ``entries``: the directories' names and inodes.
     """
     rows: list[Row] = []
     may_be_plain = folder.rule is NameRule.REPLICAS

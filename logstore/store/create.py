@@ -99,10 +99,8 @@ def spread_over_log_dirs(
 ) -> list[tuple[str, dict[TopicPartition, TopicId | None]]]:
     """Plan batches of new replicas so that each replica goes to the log dir that has the fewest by then.
 
-    Args:
-        counts: log dir → how many replicas it has; at least one log dir.
-        wanted: partition → its topic ID.
-        most: most replicas in a batch.
+    ``counts``: how many replicas each log dir has, at least one log dir; ``wanted``: partition → its topic ID;
+    ``most``: replicas in a batch.
     """
     by_then = dict(counts)
     batches: dict[str, list[dict[TopicPartition, TopicId | None]]] = {path: [] for path in counts}
@@ -198,9 +196,7 @@ def write_topic_ids(log_dir: LogDir, wanted: Mapping[str, tuple[TopicPartition, 
     The bytes of every file are durable before the first file gets its name, and all names are durable before this
     returns. Many files need two barriers in all.
 
-    Args:
-        log_dir: that holds the replicas.
-        wanted: path below the log dir → the partition and its topic ID.
+    ``wanted``: path below the log dir → the partition and its topic ID.
 
     Raises:
         OfflineLogDirError: the disk failed; some replicas may have got their ID.

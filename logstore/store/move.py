@@ -116,8 +116,7 @@ def move_replica(
 def recover_moves(log_dirs: Sequence[LogDir]) -> list[str]:
     """Finish or drop every move that a crash cut short; give one sentence for each.
 
-    Args:
-        log_dirs: all log dirs of the store, each already recovered by itself.
+    ``log_dirs``: all of the store, each already recovered by itself.
 
     Raises:
         OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.

@@ -99,9 +99,7 @@ class OpenStore:
 
         A log dir whose disk fails is offline from the start, as in a broker; the others are opened.
 
-        Args:
-            log_dirs: their paths; a single path is one log dir.
-            options: None: the defaults.
+        A single path is one log dir.
 
         Raises:
             InvalidArgumentError: what was given are no paths, or no options.

@@ -84,10 +84,7 @@ class StagingStore(OpenStore):
 
         The remaining copy of a partition is its live replica from then on.
 
-        Args:
-            copies: copy → verdict and evidence.
-            setting: as for :meth:`stage`.
-            on_committed: as for :meth:`stage_each`.
+        ``copies``: copy → verdict and evidence; the rest is as for :meth:`stage` and :meth:`stage_each`.
         """
         outcome, found = StagingOutcome(), dict[str, list[Candidate]]()
         with self.changing:
@@ -145,9 +142,7 @@ class StagingStore(OpenStore):
     def restore(self, staged: Staged, partition: TopicPartition | None = None) -> Replica:
         """Make a staged or stray replica live again.
 
-        Args:
-            staged: from :meth:`staged`.
-            partition: which partition it was, for a stray whose name may be cut.
+        ``partition``: which partition it was, for a stray whose name may be cut.
 
         Raises:
             NameTakenError: there is a live replica of that partition.

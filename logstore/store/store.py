@@ -81,8 +81,7 @@ class LogStore(StagingStore):
     ) -> dict[TopicPartition, Replica | LogStoreError | LayoutError]:
         """Create many empty replicas, each in the log dir with the fewest replicas, with one barrier for a batch.
 
-        Args:
-            wanted: partition, by full name → its topic ID; None: it gets none.
+        ``wanted``: partition, by full name → its topic ID; None: it gets none.
 
         Returns:
             For each partition: the replica, or the error that :meth:`create` would have raised.
@@ -260,9 +259,7 @@ class LogStore(StagingStore):
     def write_offsets(self, file: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Write offsets of live replicas to a checkpoint of their log dirs, as a broker does now and then (FACTS §2.4).
 
-        Args:
-            file: one of :data:`layout.checkpoint.OFFSET_CHECKPOINTS`.
-            offsets: of partitions that are live here.
+        ``file``: one of :data:`layout.checkpoint.OFFSET_CHECKPOINTS`.
 
         Raises:
             UnknownReplicaError: a partition is not live here.

@@ -136,8 +136,7 @@ class WatchedLogDir:
     def sweep(self, *, defer: bool = True) -> Iterator[list[RowChange]]:
         """Read everything again, and give the changes slice by slice; all at the end when the log dir was lost.
 
-        Args:
-            defer: as for :meth:`look_again`.
+        ``defer`` is as for :meth:`look_again`.
         """
         self.wants_sweep = self.wants_listing = self.wants_checkpoints = False
         self._scan_options.ledgers.clear()

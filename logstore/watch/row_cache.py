@@ -116,9 +116,7 @@ class RowCache:
     def put(self, key: str, seen: RowState | None) -> tuple[RowState | None, RowState | None] | None:
         """Put in the new state of a row.
 
-        Args:
-            key: of the row.
-            seen: its state; None: the row is gone.
+        ``seen`` is None where the row is gone.
 
         Returns:
             The state before and after; None: they are equal.

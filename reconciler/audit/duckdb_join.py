@@ -90,11 +90,8 @@ def make_observed(
 ) -> list[BrokerKey]:
     """Make the views ``rows`` and ``observed`` and the tables ``log_dirs`` and ``disks``; return the brokers seen.
 
-    Args:
-        connection: as :func:`configure` left it.
-        tables: rows of scans, each in ROW_SCHEMA.
-        inventories: paths of Parquet files in ROW_SCHEMA.
-        now_ms: the time of the audit, ms since 1970.
+    ``connection``: as :func:`configure` left it; ``tables``: rows of scans, and ``inventories``: paths of Parquet
+    files, both in ROW_SCHEMA.
     """
     columns = ", ".join(ROW_SCHEMA.names)
     parts = []

@@ -46,9 +46,7 @@ class Executor(Protocol):
 def carry_out(store: LogStore, decision: Decision) -> Outcome:
     """Make the changes of a decision.
 
-    Args:
-        store: of the broker, as it was when the decision was made.
-        decision: about one request.
+    The store is as it was when the decision was made.
     """
     return execute(decision, StoreExecutor(store))
 

@@ -39,11 +39,8 @@ def dry_run_request(
 ) -> tuple[ControlResponse, list[ActionResult]]:
     """Return the answer of a broker that has just started, and the result of each action. Nothing is changed.
 
-    Args:
-        store: open; it must not change meanwhile.
-        request: checked.
-        node_id: of the broker.
-        known: of requests before this one; None: the request is believed.
+    The store is open and must not change meanwhile; ``known`` is of requests before this one; None: the request is
+    believed.
 
     Raises:
         LogStoreError: a disk cannot be listed, so nobody knows what the request would do.

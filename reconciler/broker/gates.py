@@ -89,10 +89,7 @@ class HandSentRequest:
 def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] = ()) -> list[str]:
     """List every shut gate as one sentence with its numbers and its override; an empty list allows the request.
 
-    Args:
-        sent: the request and its changes.
-        policy: the gates of plans.
-        allowed: names of gates that are open in addition to the policy's.
+    ``allowed``: names of gates that are open in addition to the policy's.
     """
     states = dict(_states(sent.request))
     staged = [each.action for each in sent.changes if each.action.kind is ActionKind.STAGE]

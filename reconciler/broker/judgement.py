@@ -96,11 +96,6 @@ def judge(request: LeaderAndIsrRequest, node_id: int, present: DiskSnapshot) -> 
 
     A FULL request covers every replica of the broker. Any other request covers the replicas that it names, by topic or
     by topic ID.
-
-    Args:
-        request: checked.
-        node_id: of this broker.
-        present: the live replicas.
     """
     table = _RequestTable(request, present)
     named: list[Judged | OfflineReplica | None] = []

@@ -46,11 +46,7 @@ def decide_leader_and_isr(
 ) -> Decision:
     """Decide what a request changes and answers.
 
-    Args:
-        request: of the controller, checked; its epochs are not stale.
-        node_id: of the broker.
-        present: what lies on its disks.
-        memory: of earlier requests; it is only read.
+    The request is checked, and its epochs are not stale; ``memory``, of earlier requests, is only read.
     """
     return _LeaderAndIsrDecision(request, node_id, present, memory).decide()
 

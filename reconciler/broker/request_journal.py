@@ -95,9 +95,7 @@ def end_cut_short(store: LogStore, history: History) -> list[str]:
     Whichever request comes next does this before its first change: it holds all locks, so none of these runs goes on,
     and the request itself may never come again.
 
-    Args:
-        store: open, with all its locks.
-        history: of its log dirs.
+    The store is open, with all its locks.
     """
     begun = [
         (path, journal)

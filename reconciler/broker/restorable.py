@@ -78,9 +78,8 @@ def choose_restorable(
 ) -> tuple[RestorableReplica | None, list[str]]:
     """Choose the first replica whose path is free by then; say of those before it why they cannot come back. Pure.
 
-    Args:
-        found: of one partition, from :func:`find_restorable`.
-        vacated: log dir and path of live replicas that are staged before.
+    ``found``: of one partition, from :func:`find_restorable`; ``vacated``: log dir and path of live replicas that are
+    staged before.
     """
     passed_over = list[str]()
     for each in found:

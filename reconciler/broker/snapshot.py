@@ -44,13 +44,7 @@ class DiskSnapshot:
 
 
 def look_at_disks(store: LogStore, request: ControlRequest, node_id: int) -> DiskSnapshot:
-    """Read everything that a decision about a request depends on. Nothing is changed.
-
-    Args:
-        store: of the broker.
-        request: checked.
-        node_id: of the broker.
-    """
+    """Read everything that a decision about a request depends on. Nothing is changed."""
     if isinstance(request, StopReplicaRequest):
         fences = {
             (topic.topic, state.partition): store.fence(TopicPartition(topic.topic, state.partition), topic.topic_id)

@@ -26,10 +26,7 @@ _IN_ORDER = (KafkaError.NONE, KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.
 def decide_stop_replica(request: StopReplicaRequest, present: DiskSnapshot, memory: BrokerMemory) -> Decision:
     """Decide what a request changes and answers.
 
-    Args:
-        request: of the controller, checked; its epochs are not stale.
-        present: what lies on the broker's disks.
-        memory: of earlier requests; it is only read.
+    Otherwise as :func:`decide_leader_and_isr`.
     """
     decision = Decision(request, DELETE_DELAY)
     duplicates = {(each.partition.topic, each.partition.partition) for each in present.duplicates}

@@ -42,9 +42,7 @@ class JudgedBroker(NamedTuple):
 def by_cluster(states: Sequence[DesiredState], clusters: Collection[str]) -> dict[str, DesiredState]:
     """Assign each desired state to the cluster that it speaks for.
 
-    Args:
-        states: of the metadata sources.
-        clusters: the cluster IDs that the scanned log dirs name.
+    ``clusters``: the cluster IDs that the scanned log dirs name.
 
     Raises:
         RefusedError: two states for one cluster; a state that names no cluster where several were scanned; or no
@@ -83,9 +81,7 @@ def is_own_copy(state: DesiredState, brokers: Collection[BrokerKey]) -> bool:
     and its metadata is the cluster's. So is that of a broker which is also the only voter: while it does not run,
     nothing is deleted, created or moved. A copy of a running broker's disk has a free lock too, and says no more.
 
-    Args:
-        state: the metadata.
-        brokers: whose log dirs are judged by it.
+    ``brokers``: whose log dirs are judged by it.
     """
     identity = state.identity
     return (

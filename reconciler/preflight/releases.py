@@ -126,10 +126,7 @@ def start_with_directory(text: str, release: KafkaRelease, mode: Mode) -> StartA
     A namespace directory, a staging directory and a hidden directory are nothing special to a broker: a directory that
     is named like a partition dir is loaded as that partition, and any other stops the broker.
 
-    Args:
-        text: the directory's name, one component of a path.
-        release: of the broker.
-        mode: of the broker.
+    The name is one component of a path.
 
     Raises:
         InvalidQuestionError: the release does not have the mode.
@@ -201,11 +198,7 @@ def start_unwanted(kind: DirectoryKind, release: KafkaRelease, mode: Mode, *, mi
     Not wanted: the metadata have no such partition of that topic ID, or this broker is not among its replicas. Only
     current and future replicas can be unwanted; any other directory is judged by its kind.
 
-    Args:
-        kind: of the directory.
-        release: of the broker.
-        mode: of the broker.
-        migrating: a ZooKeeper broker with migration to KRaft enabled.
+    ``migrating``: a ZooKeeper broker with migration to KRaft enabled.
 
     Raises:
         InvalidQuestionError: the release does not have the mode, or cannot migrate.

@@ -30,9 +30,7 @@ _INT32 = 1 << 31
 def check_extent(data: bytes, location: str) -> None:
     """Refuse JSON that is too large to be a request, before it takes time and memory to parse.
 
-    Args:
-        data: the whole text.
-        location: names it in the message.
+    ``location`` names the text in the message.
 
     Raises:
         InvalidRequestError: it holds more objects or values than the longest request.
@@ -45,9 +43,7 @@ def check_extent(data: bytes, location: str) -> None:
 def check_request(request: ControlRequest, location: str) -> None:
     """Refuse a request that is not valid.
 
-    Args:
-        request: to check.
-        location: names it in the message.
+    ``location`` names it in the message.
 
     Raises:
         InvalidRequestError: with every reason, each with its topic.

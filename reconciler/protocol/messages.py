@@ -60,10 +60,8 @@ class RequestHeader(NamedTuple):
 def decode_leader_and_isr(data: bytes, version: Version, location: str = "the message") -> LeaderAndIsrRequest:
     """Read a LeaderAndIsr request.
 
-    Args:
-        data: the whole request, without its header.
-        version: 0 to 7, or ``kip-516``.
-        location: names it in messages.
+    The data is the whole request, without its header; versions are 0 to 7 and ``kip-516``; ``location`` names it in
+    messages.
 
     Raises:
         UnsupportedVersionError: there is no such version.

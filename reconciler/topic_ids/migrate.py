@@ -51,10 +51,6 @@ class TopicFound:
 def with_topic_id(data: bytes, topic_id: TopicId) -> bytes:
     """Return the node of version 3 with the contents of a node of version 1 or 2, and the topic ID.
 
-    Args:
-        data: of the present node.
-        topic_id: of the topic from now on.
-
     Raises:
         RefusedError: the node cannot be read whole or has an ID already, or the ID is reserved.
     """

@@ -103,11 +103,8 @@ def read_cluster(client: Any, address: str) -> ClusterSeen:
 def assign_topic_id(client: Any, seen: ClusterSeen, topic: TopicFound, topic_id: TopicId) -> str | None:
     """Write a topic's node with its ID, unless the node or the controller has changed since it was read.
 
-    Args:
-        client: from :func:`connect`.
-        seen: from :func:`read_cluster`.
-        topic: one of its topics, without an ID.
-        topic_id: of the topic from now on.
+    ``client`` is from :func:`connect`, ``seen`` from :func:`read_cluster`, and ``topic`` one of its topics, without an
+    ID.
 
     Returns:
         None after a write, or else the reason against it, as a clause.

@@ -27,10 +27,7 @@ _STAGED = frozenset({Verdict.STAGED, Verdict.STAGED_DUE})
 def wanted_again(states: Mapping[str, DesiredState], rows: Sequence[Row], now_ms: int) -> dict[tuple[str, str], str]:
     """Find the staged replicas that the metadata wants here, and of which no live replica takes the place.
 
-    Args:
-        states: desired state by cluster ID.
-        rows: of a scan of all log dirs.
-        now_ms: in ms since 1970.
+    ``states``: desired state by cluster ID; ``rows``: of a scan of all log dirs.
 
     Returns:
         Log dir and location → why it stays, one sentence.
@@ -60,10 +57,7 @@ def reasons_for_distrust(
 ) -> Iterator[str]:
     """Yield why the metadata cannot say what is no longer wanted on these brokers, one sentence each.
 
-    Args:
-        states: desired state by cluster ID.
-        brokers: whose log dirs are to be purged.
-        now_ms: in ms since 1970.
+    ``states``: desired state by cluster ID; ``brokers``: whose log dirs are to be purged.
     """
     spoken_of = {BrokerKey(each.cluster, each.node): each.complete for each in speaking(dict(states), set(brokers))}
     for broker in sorted(brokers, key=str):

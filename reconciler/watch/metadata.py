@@ -229,10 +229,7 @@ _CHANGES_A_VERDICT = ("replicas", "removingReplicas", "addingReplicas", "directo
 def quiet_until(path: str, start: int, size: int) -> int | None:
     """Scan a segment from a batch on for records about replicas.
 
-    Args:
-        path: of the segment.
-        start: position at which a batch begins.
-        size: of the segment.
+    ``start``: a position at which a batch begins.
 
     Returns:
         The position up to which no record is about replicas; it is before the end while a write is under way. None: a

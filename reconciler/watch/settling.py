@@ -48,9 +48,7 @@ class Settling:
     def take(self, changes: Iterable[VerdictChange], newer_than: float) -> list[VerdictChange]:
         """Hold back what may be a matter of time, and return the rest.
 
-        Args:
-            changes: in their order.
-            newer_than: what is held back waits for metadata that was read later.
+        ``newer_than``: what is held back waits for metadata that was read later.
         """
         passed = []
         for each in changes:

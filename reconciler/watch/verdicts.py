@@ -103,8 +103,7 @@ class VerdictWatch:
     def start(self, states: Mapping[str, DesiredState]) -> Iterator[list[VerdictChange]]:
         """Judge everything for the first time; yield every verdict other than OK as a change from nothing.
 
-        Args:
-            states: as :func:`reconciler.desired.by_cluster` returns them.
+        ``states``: as :func:`reconciler.desired.by_cluster` returns them.
 
         Raises:
             MetadataError: a saved state cannot be read any more.

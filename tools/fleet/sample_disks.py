@@ -68,9 +68,7 @@ class DiskWriter:
     def partition(self, path: str, metadata: bytes | None) -> int:
         """Write one partition dir.
 
-        Args:
-            path: below the root.
-            metadata: content of ``partition.metadata``; None: no such file.
+        The path is below the root; ``metadata``: content of ``partition.metadata``; None: no such file.
 
         Returns:
             The log end offset.

@@ -17,9 +17,7 @@ from logstore.fs.crash_disk.volume import PLAIN, Volume, parent_of, read, rewrit
 def settle(volume: Volume, random: Random) -> None:
     """Let a crash take back unsynced changes of a disk; afterwards everything on it is durable.
 
-    Args:
-        volume: the disk, mounted or not; its folder is changed.
-        random: decides what is lost.
+    The disk may be mounted or not; ``random`` decides what is lost.
     """
     unsynced = volume.unsynced
     if not unsynced.is_all_durable:

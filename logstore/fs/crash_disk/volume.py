@@ -121,10 +121,7 @@ def copy_volume(volume: Volume, source: str, target: str) -> None:
     A process that has a file of the old folder open goes on with the old file, and never sees the copy. Orphans are not
     copied, because no name leads to them.
 
-    Args:
-        volume: its path and its inodes are set to the copy's.
-        source: the folder to copy.
-        target: path of the copy, which must not exist yet.
+    The target must not exist yet.
     """
     with parent_of(os.path.dirname(target), os.path.basename(target)) as (parent, name):
         PLAIN.mkdir(parent, name)

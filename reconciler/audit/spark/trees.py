@@ -65,11 +65,8 @@ def judge_trees(
 ) -> tuple[dict[str, DesiredState], RunQuery]:
     """List and judge all that lies in trees, and write the findings.
 
-    Args:
-        own: a Spark session of this audit's own.
-        small: the driver's DuckDB, in which the dimension tables are made.
-        ask: the audit to make.
-        scratch: a folder that the driver and all executors see.
+    ``own``: a Spark session of this audit's own; ``small``: the driver's DuckDB, in which the dimension tables are
+    made; ``scratch``: a folder that the driver and all executors see.
 
     Returns:
         The desired states by cluster, and a function that queries the directories of the whole fleet.

@@ -218,11 +218,7 @@ def alter_isr(core: ControllerCore, request: AlterIsrRequest) -> AlterIsrRespons
     """
     context, partition = core.context, request.partition
     state = context.leadership.get(partition)
-    error = (
-        _asker_error(core, request)
-        if state is None
-        else _asker_error(core, request) or _request_error(core, request, state)
-    )
+    error = _asker_error(core, request) or (KafkaError.NONE if state is None else _request_error(core, request, state))
     if error is not KafkaError.NONE or state is None:
         return AlterIsrResponse(error if error is not KafkaError.NONE else KafkaError.UNKNOWN_TOPIC_OR_PARTITION)
     if request.isr == state.isr:

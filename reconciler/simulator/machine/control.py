@@ -76,11 +76,11 @@ class ControlRequests:
     def _lead(self, request: LeaderAndIsrRequest) -> ControlResponse:
         self._replicas.flush(each for each in self._replicas if _may_be_staged(each, request))
         answered = self._broker.handle(request)
+        response: ControlResponse = answered
         if answered.error == KafkaError.NONE:
             again = self._renaming.prepare(request, answered)
             if again is not None:
-                answered = merged(answered, self._broker.handle(again))
-        response: ControlResponse = answered
+                response = merged(answered, self._broker.handle(again))
         self._replicas.follow_the_store()
         states = {
             TopicPartition(topic.topic, state.partition): state
@@ -223,17 +223,9 @@ class NamespaceChanges:
         return True
 
 
-def merged(first: LeaderAndIsrResponse, second: LeaderAndIsrResponse) -> LeaderAndIsrResponse:
+def merged(first: LeaderAndIsrResponse, second: LeaderAndIsrResponse) -> ControlResponse:
     """The first answer, with the second's errors in place of its own where it has them."""
-    newer = {(topic.topic, each.partition): each for topic in second.topics for each in topic.partitions}
-    return replace(
-        first,
-        topics=tuple(
-            replace(topic, partitions=tuple(_newer(newer, topic.topic, each) for each in topic.partitions))
-            for topic in first.topics
-        ),
-    )
-
-
-def _newer(newer: dict[tuple[str, int], PartitionError], topic: str, answer: PartitionError) -> PartitionError:
-    return newer.get((topic, answer.partition), answer)
+    newer = {
+        TopicPartition(topic.topic, each.partition): each.error for topic in second.topics for each in topic.partitions
+    }
+    return _with_errors(first, newer.get)

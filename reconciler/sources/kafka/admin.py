@@ -205,9 +205,7 @@ class _ChangedError(Exception):
 def read(client: Any, location: str) -> LiveCluster:
     """Read the cluster.
 
-    Args:
-        client: a ``confluent_kafka.admin.AdminClient``.
-        location: names the cluster in messages.
+    ``client``: a ``confluent_kafka.admin.AdminClient``; ``location`` names the cluster in messages.
 
     Raises:
         MetadataError: an answer is incomplete, or the cluster changed during every attempt.

@@ -133,9 +133,7 @@ class Replay:
 def read(path: str, digest: Digest) -> Replay:
     """Read a metadata directory, the one in a log dir, or one snapshot by itself.
 
-    Args:
-        path: of any of the three.
-        digest: takes every byte that is read.
+    ``digest`` takes every byte that is read.
 
     Raises:
         UsageError: no such path.
