@@ -57,6 +57,19 @@ _PARTITION_STATE = Struct(
     ),
 )
 
+_TOPIC_STATE = Struct(
+    "topic_states",
+    (Field("topic", "string"), _TOPIC_ID, Field("partition_states", Array(_PARTITION_STATE))),
+    lambda topic, raw, states: TopicState(topic, id_of(raw), states),
+    attrgetter("topic", "topic_id", "partitions"),
+)
+_LIVE_LEADER = Struct(
+    "live_leaders",
+    (Field("id", "int32"), Field("host", "string"), Field("port", "int32")),
+    LiveLeader,
+    attrgetter("broker_id", "host", "port"),
+)
+
 LEADER_AND_ISR = Message(
     "LeaderAndIsr request",
     4,
@@ -67,28 +80,8 @@ LEADER_AND_ISR = Message(
             Field("controller_epoch", "int32"),
             Field("broker_epoch", "int64"),
             Field("type", "int8", tag=0),
-            Field(
-                "topic_states",
-                Array(
-                    Struct(
-                        "topic_states",
-                        (Field("topic", "string"), _TOPIC_ID, Field("partition_states", Array(_PARTITION_STATE))),
-                        lambda topic, raw, states: TopicState(topic, id_of(raw), states),
-                        attrgetter("topic", "topic_id", "partitions"),
-                    )
-                ),
-            ),
-            Field(
-                "live_leaders",
-                Array(
-                    Struct(
-                        "live_leaders",
-                        (Field("id", "int32"), Field("host", "string"), Field("port", "int32")),
-                        LiveLeader,
-                        attrgetter("broker_id", "host", "port"),
-                    )
-                ),
-            ),
+            Field("topic_states", Array(_TOPIC_STATE)),
+            Field("live_leaders", Array(_LIVE_LEADER)),
         ),
         lambda controller, epoch, broker_epoch, kind, topics, leaders: LeaderAndIsrRequest(
             controller, epoch, topics, broker_epoch, RequestType.of(kind), live_leaders=leaders
@@ -110,25 +103,23 @@ def _flat(topics: tuple[TopicErrors, ...]) -> tuple[_Flat, ...]:
     return tuple((each.topic, each.topic_id, *error) for each in topics for error in each.partitions)
 
 
+_ERRORS = (Field("partition", "int32"), Field("error_code", "int16"))
+_ERROR_BY_ID = Struct(
+    "partitions", (_TOPIC_ID, *_ERRORS), lambda raw, *error: ("", id_of(raw), *error), lambda flat: flat[1:]
+)
+_ERROR_BY_NAME = Struct(
+    "partitions",
+    (Field("topic", "string"), _TOPIC_ID, *_ERRORS),
+    lambda topic, raw, *error: (topic, id_of(raw), *error),
+    tuple,
+)
+
 LEADER_AND_ISR_RESPONSE = Message(
     "LeaderAndIsr response",
     4,
     Struct(
         "LeaderAndIsr Response",
-        (
-            Field("error_code", "int16"),
-            Field(
-                "partitions",
-                Array(
-                    Struct(
-                        "partitions",
-                        (_TOPIC_ID, Field("partition", "int32"), Field("error_code", "int16")),
-                        lambda raw, *error: ("", id_of(raw), *error),
-                        lambda flat: flat[1:],
-                    )
-                ),
-            ),
-        ),
+        (Field("error_code", "int16"), Field("partitions", Array(_ERROR_BY_ID))),
         lambda error, flat: LeaderAndIsrResponse(error, _by_topic(flat)),
         lambda response: (int(response.error), _flat(response.topics)),
     ),
@@ -146,6 +137,13 @@ def _make_stop(controller: int, epoch: int, broker_epoch: int, delete: bool, top
     return StopReplicaRequest(controller, epoch, stop_topics(topics, delete), broker_epoch)
 
 
+_STOPPED = Struct(
+    "partitions",
+    (Field("topic", "string"), _TOPIC_ID, Field("partition_ids", INTS)),
+    lambda topic, raw, numbers: (topic, id_of(raw), numbers),
+    tuple,
+)
+
 STOP_REPLICA = Message(
     "StopReplica request",
     5,
@@ -156,17 +154,7 @@ STOP_REPLICA = Message(
             Field("controller_epoch", "int32"),
             Field("broker_epoch", "int64"),
             Field("delete_partitions", "bool"),
-            Field(
-                "partitions",
-                Array(
-                    Struct(
-                        "partitions",
-                        (Field("topic", "string"), _TOPIC_ID, Field("partition_ids", INTS)),
-                        lambda topic, raw, numbers: (topic, id_of(raw), numbers),
-                        tuple,
-                    )
-                ),
-            ),
+            Field("partitions", Array(_STOPPED)),
         ),
         _make_stop,
         _take_stop,
@@ -179,25 +167,7 @@ STOP_REPLICA_RESPONSE = Message(
     5,
     Struct(
         "StopReplica Response",
-        (
-            Field("error_code", "int16"),
-            Field(
-                "partitions",
-                Array(
-                    Struct(
-                        "partitions",
-                        (
-                            Field("topic", "string"),
-                            _TOPIC_ID,
-                            Field("partition", "int32"),
-                            Field("error_code", "int16"),
-                        ),
-                        lambda topic, raw, *error: (topic, id_of(raw), *error),
-                        tuple,
-                    )
-                ),
-            ),
-        ),
+        (Field("error_code", "int16"), Field("partitions", Array(_ERROR_BY_NAME))),
         lambda error, flat: StopReplicaResponse(error, _by_topic(flat)),
         lambda response: (int(response.error), _flat(response.topics)),
     ),

@@ -24,7 +24,7 @@ from reconciler.protocol.requests import (
     TopicErrors,
     TopicState,
 )
-from reconciler.protocol.schema import INTS, NEWEST, Array, Field, Message, Struct
+from reconciler.protocol.schema import INTS, Array, Field, Message, Struct
 
 KIP516: Final = "kip-516"
 Version: TypeAlias = int | Literal["kip-516"]
@@ -131,6 +131,12 @@ _UNGROUPED_ERROR = Struct(
     lambda topic, *values: (topic, PartitionError(*values)),
     lambda pair: (pair[0], *pair[1]),
 )
+_TOPIC_ERROR = Struct(
+    "LeaderAndIsrTopicError",
+    (Field("topicId", "uuid"), Field("partitionErrors", Array(_PARTITION_ERROR))),
+    lambda raw, errors: TopicErrors("", id_of(raw), errors),
+    attrgetter("topic_id", "partitions"),
+)
 
 
 def _take_errors_by_id(response: LeaderAndIsrResponse) -> tuple[Any, ...]:
@@ -150,20 +156,7 @@ LEADER_AND_ISR_RESPONSE = Message(
         (
             Field("errorCode", "int16"),
             Field("partitionErrors", Array(_UNGROUPED_ERROR), 0, 4, ignorable=True),
-            Field(
-                "topics",
-                Array(
-                    Struct(
-                        "LeaderAndIsrTopicError",
-                        (Field("topicId", "uuid"), Field("partitionErrors", Array(_PARTITION_ERROR))),
-                        lambda raw, errors: TopicErrors("", id_of(raw), errors),
-                        attrgetter("topic_id", "partitions"),
-                    )
-                ),
-                5,
-                default=(),
-                ignorable=True,
-            ),
+            Field("topics", Array(_TOPIC_ERROR), 5, default=(), ignorable=True),
         ),
         lambda error, flat, topics: LeaderAndIsrResponse(error, _by_topic(flat, TopicErrors) if flat else topics),
         _take_errors_by_id,
@@ -207,6 +200,31 @@ def _take_stop(request: StopReplicaRequest) -> tuple[Any, ...]:
     )
 
 
+_UNGROUPED_STOP = Struct(
+    "StopReplicaPartitionV0",
+    (Field("topicName", "string"), Field("partitionIndex", "int32")),
+    lambda *pair: pair,
+    tuple,
+)
+_STOPPED_TOPIC = Struct(
+    "StopReplicaTopicV1",
+    (Field("name", "string"), Field("partitionIndexes", INTS)),
+    lambda topic, numbers: (topic, None, numbers),
+    lambda topic: (topic[0], topic[2]),
+)
+_STOP_PARTITION = Struct(
+    "StopReplicaPartitionState",
+    (Field("partitionIndex", "int32"), Field("leaderEpoch", "int32"), Field("deletePartition", "bool")),
+    StopPartition,
+    attrgetter("partition", "leader_epoch", "delete"),
+)
+_STOP_TOPIC = Struct(
+    "StopReplicaTopicState",
+    (Field("topicName", "string"), Field("partitionStates", Array(_STOP_PARTITION))),
+    lambda topic, states: StopTopic(topic, None, states),
+    attrgetter("topic", "partitions"),
+)
+
 STOP_REPLICA = Message(
     "StopReplica request",
     5,
@@ -218,59 +236,9 @@ STOP_REPLICA = Message(
             Field("controllerEpoch", "int32"),
             Field("brokerEpoch", "int64", 1, default=-1, ignorable=True),
             Field("deletePartitions", "bool", 0, 2, ignorable=True),
-            Field(
-                "ungroupedPartitions",
-                Array(
-                    Struct(
-                        "StopReplicaPartitionV0",
-                        (Field("topicName", "string"), Field("partitionIndex", "int32")),
-                        lambda *pair: pair,
-                        tuple,
-                    )
-                ),
-                *(0, 0, (), True),
-            ),
-            Field(
-                "topics",
-                Array(
-                    Struct(
-                        "StopReplicaTopicV1",
-                        (Field("name", "string"), Field("partitionIndexes", INTS)),
-                        lambda topic, numbers: (topic, None, numbers),
-                        lambda topic: (topic[0], topic[2]),
-                    )
-                ),
-                *(1, 2, (), True),
-            ),
-            Field(
-                "topicStates",
-                Array(
-                    Struct(
-                        "StopReplicaTopicState",
-                        (
-                            Field("topicName", "string"),
-                            Field(
-                                "partitionStates",
-                                Array(
-                                    Struct(
-                                        "StopReplicaPartitionState",
-                                        (
-                                            Field("partitionIndex", "int32"),
-                                            Field("leaderEpoch", "int32"),
-                                            Field("deletePartition", "bool"),
-                                        ),
-                                        StopPartition,
-                                        attrgetter("partition", "leader_epoch", "delete"),
-                                    )
-                                ),
-                            ),
-                        ),
-                        lambda topic, states: StopTopic(topic, None, states),
-                        attrgetter("topic", "partitions"),
-                    )
-                ),
-                *(3, NEWEST, (), True),
-            ),
+            Field("ungroupedPartitions", Array(_UNGROUPED_STOP), 0, 0, ignorable=True),
+            Field("topics", Array(_STOPPED_TOPIC), 1, 2, ignorable=True),
+            Field("topicStates", Array(_STOP_TOPIC), 3, ignorable=True),
         ),
         _make_stop,
         _take_stop,

@@ -14,7 +14,7 @@ from typing import Any
 
 from reconciler.desired import Mode
 from reconciler.verdicts.doubt import Doubt
-from reconciler.verdicts.table import BENIGN, Verdict
+from reconciler.verdicts.table import BENIGN, URGENCY, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,17 +244,7 @@ class Severity(StrEnum):
     OK = "ok"
 
 
-_CRITICAL = frozenset(
-    {
-        Verdict.ABSENT,
-        Verdict.DAMAGED,
-        Verdict.DUPLICATE,
-        Verdict.FOREIGN,
-        Verdict.STALE_ID,
-        Verdict.NO_ID,
-        Verdict.MISSING,
-    }
-)
+_CRITICAL = frozenset(URGENCY[: URGENCY.index(Verdict.MISSING) + 1])
 
 
 def severity(verdict: Verdict) -> Severity:
