@@ -52,45 +52,38 @@ LOGSTORE_TRACEBACK=1 shows where an error came from.
 """
 
 
+_VERBS = {
+    "doctor": "What is wrong with a broker's disks, and what to do first.",
+    "scan": "What lies in log dirs, as a table, JSON, CSV or an inventory.",
+    "audit": "Compare log dirs with the cluster's metadata: a verdict for each replica.",
+    "explain": "What one path is, what a broker does with it, and what to do next.",
+    "preflight": "Would a broker start here, and what would it lose?",
+    "plan": "Turn verdicts into actions, as a file that is reviewed.",
+    "apply": "Carry out a plan that was reviewed; what has changed is skipped.",
+    "reconcile": "Handle one LeaderAndIsr or StopReplica request on the disks.",
+    "topic-ids": "Topics without an ID in ZooKeeper, and IDs for them.",
+    "repair": "Plan what can be repaired; apply a plan; take it back.",
+    "watch": "Tell each verdict that changes, as a line of NDJSON.",
+    "staged": "What waits for its purge, and how to bring it back.",
+    "restore": "Bring staged replicas back, byte for byte.",
+    "namespace": "Create, list and delete namespaces; move and rename topics.",
+    "convert": "Lay out log dirs by another scheme, and back.",
+    "purge": "Delete for ever what is staged and due.",
+    "simulate": "A controller and brokers in one process, with faults.",
+}
+"""Verb → its line in ``--help``."""
+
+_OURS = ("namespace", "convert")
+"""The verbs for log dirs of ours alone."""
+
+
+def _module(verb: str) -> str:
+    return f"reconciler.cli.parameters.{'ours.' if verb in _OURS else ''}{verb.replace('-', '_')}"
+
+
 @click.group(
     cls=Commands,
-    commands_by_name={
-        "doctor": (
-            "reconciler.cli.parameters.doctor",
-            "What is wrong with a broker's disks, and what to do first.",
-        ),
-        "scan": ("reconciler.cli.parameters.scan", "What lies in log dirs, as a table, JSON, CSV or an inventory."),
-        "audit": (
-            "reconciler.cli.parameters.audit",
-            "Compare log dirs with the cluster's metadata: a verdict for each replica.",
-        ),
-        "explain": (
-            "reconciler.cli.parameters.explain",
-            "What one path is, what a broker does with it, and what to do next.",
-        ),
-        "preflight": ("reconciler.cli.parameters.preflight", "Would a broker start here, and what would it lose?"),
-        "plan": ("reconciler.cli.parameters.plan", "Turn verdicts into actions, as a file that is reviewed."),
-        "apply": (
-            "reconciler.cli.parameters.apply",
-            "Carry out a plan that was reviewed; what has changed is skipped.",
-        ),
-        "reconcile": (
-            "reconciler.cli.parameters.reconcile",
-            "Handle one LeaderAndIsr or StopReplica request on the disks.",
-        ),
-        "topic-ids": ("reconciler.cli.parameters.topic_ids", "Topics without an ID in ZooKeeper, and IDs for them."),
-        "repair": ("reconciler.cli.parameters.repair", "Plan what can be repaired; apply a plan; take it back."),
-        "watch": ("reconciler.cli.parameters.watch", "Tell each verdict that changes, as a line of NDJSON."),
-        "staged": ("reconciler.cli.parameters.staged", "What waits for its purge, and how to bring it back."),
-        "restore": ("reconciler.cli.parameters.restore", "Bring staged replicas back, byte for byte."),
-        "namespace": (
-            "reconciler.cli.parameters.ours.namespace",
-            "Create, list and delete namespaces; move and rename topics.",
-        ),
-        "convert": ("reconciler.cli.parameters.ours.convert", "Lay out log dirs by another scheme, and back."),
-        "purge": ("reconciler.cli.parameters.purge", "Delete for ever what is staged and due."),
-        "simulate": ("reconciler.cli.parameters.simulate", "A controller and brokers in one process, with faults."),
-    },
+    commands_by_name={verb: (_module(verb), line) for verb, line in _VERBS.items()},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     epilog=_EPILOG,
 )

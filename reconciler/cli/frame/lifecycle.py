@@ -48,7 +48,9 @@ class Commands(SuggestingGroup):
         """Load a command; None: there is none of that name."""
         if cmd_name not in self._modules:
             return None
-        command: click.Command = importlib.import_module(self._modules[cmd_name][0]).command
+        module, line = self._modules[cmd_name]
+        command: click.Command = importlib.import_module(module).command
+        command.short_help = line
         complete_paths(command)
         return command
 

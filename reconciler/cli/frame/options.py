@@ -82,27 +82,21 @@ def scan_options(function: Function) -> Function:
     )(function)
 
 
-def fallback_records_option(function: Function) -> Function:
+def fallback_records_option(
+    function: Function,
+    text: str = f"Folder on another disk with the records that found no room. [default: ${FALLBACK_VARIABLE}, else "
+    f"{FALLBACK_FOLDER} where it is there]",
+) -> Function:
     """Add the option ``--spare-records``, alike in every command that stages, lists, restores or purges."""
-    return click.option(
-        "--spare-records",
-        "fallback_folder",
-        metavar="DIR",
-        envvar=FALLBACK_VARIABLE,
-        help=f"Folder on another disk with the records that found no room. [default: ${FALLBACK_VARIABLE}, else "
-        f"{FALLBACK_FOLDER} where it is there]",
-    )(function)
+    option = click.option("--spare-records", "fallback_folder", metavar="DIR", envvar=FALLBACK_VARIABLE, help=text)
+    return option(function)
 
 
 def passed_on_fallback_option(function: Function) -> Function:
     """Add the same option to a command that looks into no such folder, and prints commands that do."""
-    return click.option(
-        "--spare-records",
-        "fallback_folder",
-        metavar="DIR",
-        envvar=FALLBACK_VARIABLE,
-        help="Passed on to the commands that are printed, as 'logstore apply' takes it.",
-    )(function)
+    return fallback_records_option(
+        function, "Passed on to the commands that are printed, as 'logstore apply' takes it."
+    )
 
 
 def change_options(function: Function) -> Function:

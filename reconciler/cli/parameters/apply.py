@@ -21,7 +21,7 @@ changed, .logstore_repair.*.json, for 'logstore repair --undo'. A broker passes 
 """
 
 
-@click.command("apply", epilog=_EPILOG, short_help="Carry out a plan that was reviewed; what has changed is skipped.")
+@click.command("apply", epilog=_EPILOG)
 @click.argument("plan_file", metavar="PLAN")
 @output_options(Format.TABLE, Format.JSON, Format.NDJSON)
 @click.option("--changed-data", is_flag=True, help="Also stage replicas whose data has changed since the plan.")

@@ -30,9 +30,7 @@ ACCEPTED = ("own-metadata", "inventory-age", "doubt")
 """The values of ``reconciler.audit.Accepted``, which takes long to import."""
 
 
-@click.command(
-    "audit", epilog=_EPILOG, short_help="Compare log dirs with the cluster's metadata: a verdict for each replica."
-)
+@click.command("audit", epilog=_EPILOG)
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @metadata_option
 @output_options(*TEXT_FORMATS, Format.PARQUET)

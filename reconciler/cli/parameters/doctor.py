@@ -28,7 +28,7 @@ that does, or of a controller: the copy in its own log dirs ends when it stopped
 """
 
 
-@click.command("doctor", epilog=_EPILOG, short_help="What is wrong with a broker's disks, and what to do first.")
+@click.command("doctor", epilog=_EPILOG)
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @metadata_option
 @broker_options

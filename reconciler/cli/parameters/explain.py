@@ -24,9 +24,7 @@ Examples:
 """
 
 
-@click.command(
-    "explain", epilog=_EPILOG, short_help="What one path is, what a broker does with it, and what to do next."
-)
+@click.command("explain", epilog=_EPILOG)
 @click.argument("path", metavar="PATH")
 @click.option(
     "--log-dir", "log_dirs", multiple=True, metavar="DIR",

@@ -41,7 +41,7 @@ clocks of two machines may differ by so much. Metadata that is read again later 
 """
 
 
-@click.command("plan", epilog=_EPILOG, short_help="Turn verdicts into actions, as a file that is reviewed.")
+@click.command("plan", epilog=_EPILOG)
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @metadata_option
 @output_options(Format.TABLE, Format.JSON)

@@ -37,7 +37,7 @@ Effects, the gravest first:
 """
 
 
-@click.command("preflight", epilog=_EPILOG, short_help="Would a broker start here, and what would it lose?")
+@click.command("preflight", epilog=_EPILOG)
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @metadata_option
 @broker_options

@@ -26,7 +26,7 @@ unwanted; 'logstore restore' brings one back.
 """
 
 
-@click.command("purge", epilog=_EPILOG, short_help="Delete for ever what is staged and due.")
+@click.command("purge", epilog=_EPILOG)
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @click.option("--dry-run", is_flag=True, help="Print exactly what would be done, and do nothing; needs no lock.")
 @click.option("--rate", metavar="BYTES", help="Bytes a second for all disks together, for example 100M.")

@@ -32,7 +32,7 @@ What is refused names its override:
 """
 
 
-@click.command("reconcile", epilog=_EPILOG, short_help="Handle one LeaderAndIsr or StopReplica request on the disks.")
+@click.command("reconcile", epilog=_EPILOG)
 @click.argument("request_spec", metavar="REQUEST")
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @output_options(Format.TABLE, Format.JSON)

@@ -39,7 +39,7 @@ sets every replica without the file aside as stray, data and all.
 """
 
 
-@click.command("repair", epilog=_EPILOG, short_help="Plan what can be repaired; apply a plan; take it back.")
+@click.command("repair", epilog=_EPILOG)
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1)
 @metadata_option
 @output_options(Format.TABLE, Format.JSON)

@@ -21,7 +21,7 @@ broker finds its offsets anew. Where the name was cut, say what it was with --as
 """
 
 
-@click.command("restore", epilog=_EPILOG, short_help="Bring staged replicas back, byte for byte.")
+@click.command("restore", epilog=_EPILOG)
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @click.option("--topic", metavar="T", help="Those of this topic, by full name.")
 @click.option("--partition", type=click.IntRange(0), metavar="P", help="Those of this partition.")

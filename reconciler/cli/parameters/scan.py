@@ -16,7 +16,7 @@ Examples:
 """
 
 
-@click.command("scan", epilog=_EPILOG, short_help="What lies in log dirs, as a table, JSON, CSV or an inventory.")
+@click.command("scan", epilog=_EPILOG)
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @output_options(*Format)
 @scan_options

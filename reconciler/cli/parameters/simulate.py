@@ -21,7 +21,7 @@ machine and simulated second. A wrong kind lists them all. --scenario takes a fi
 """
 
 
-@click.command("simulate", epilog=_EPILOG, short_help="A controller and brokers in one process, with faults.")
+@click.command("simulate", epilog=_EPILOG)
 @output_options(Format.TABLE, Format.JSON)
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Gives the whole history.")
 @click.option("--brokers", type=click.IntRange(1, 50), default=5, show_default=True, metavar="N", help="How many.")

@@ -23,7 +23,7 @@ Examples:
 """
 
 
-@click.command("staged", epilog=_EPILOG, short_help="What waits for its purge, and how to bring it back.")
+@click.command("staged", epilog=_EPILOG)
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @output_options(*TEXT_FORMATS)
 @fallback_records_option

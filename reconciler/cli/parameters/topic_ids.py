@@ -21,7 +21,7 @@ Each node is written only if it, and the controller's epoch, are as they were re
 """
 
 
-@click.command("topic-ids", epilog=_EPILOG, short_help="Topics without an ID in ZooKeeper, and IDs for them.")
+@click.command("topic-ids", epilog=_EPILOG)
 @click.argument("address", metavar="HOST:PORT[,...][/CHROOT]")
 @output_options(Format.TABLE, Format.JSON)
 @click.option("--topic", "patterns", multiple=True, metavar="PATTERN", help="These topics alone, by full name.")

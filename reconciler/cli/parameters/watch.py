@@ -16,7 +16,7 @@ Examples:
 """
 
 
-@click.command("watch", epilog=_EPILOG, short_help="Tell each verdict that changes, as a line of NDJSON.")
+@click.command("watch", epilog=_EPILOG)
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @metadata_option
 @click.option("--initial", is_flag=True, help="Begin with all verdicts that are not OK.")

@@ -23,7 +23,7 @@ Schemes:
 """
 
 
-@click.command("convert", epilog=_EPILOG, short_help="Lay out log dirs by another scheme, and back.")
+@click.command("convert", epilog=_EPILOG)
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @click.option(
     "--to", "scheme", type=click.Choice([scheme.value for scheme in Scheme]), required=True, help="The new scheme."

@@ -26,12 +26,7 @@ def _example(arguments: str) -> str:
     return f"\b\nExample:\n  logstore namespace {arguments}"
 
 
-@click.group(
-    "namespace",
-    cls=SuggestingGroup,
-    epilog=_EPILOG,
-    short_help="Create, list and delete namespaces; move and rename topics.",
-)
+@click.group("namespace", cls=SuggestingGroup, epilog=_EPILOG)
 def command() -> None:
     """Namespaces of log dirs: directories for the tiers of org:apache, with the topics in them."""
 
