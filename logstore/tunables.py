@@ -48,9 +48,6 @@ DIRECTORIES_SYNCED_ALONE: Final = 8
 FILES_AT_ONCE: Final = 400
 """Files behind one pair of barriers, and directories that stay open: a process may usually open 1024 files."""
 
-STAGED_AT_ONCE: Final = 500
-"""Replicas that a change of names stages with one barrier."""
-
 # One read of a file
 
 FIRST_READ_BYTES: Final = 256

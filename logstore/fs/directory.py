@@ -108,6 +108,12 @@ class Directory:
         """Say whether the name is taken, by an entry of any kind."""
         return self.status(name) is not None
 
+    def holds_below(self, path: str) -> bool:
+        """Say the same of a path any number of levels below. Raises as :meth:`below`."""
+        folder, _, name = path.rpartition("/")
+        with self.below(folder) as parent:
+            return parent.holds(name)
+
     def entries(self) -> Iterator[tuple[str, bool]]:
         """List every name, with whether it is a directory; a link is none.
 

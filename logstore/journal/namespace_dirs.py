@@ -99,16 +99,10 @@ def make_missing_namespace_dirs(log_dirs: Sequence[LogDir]) -> None:
 
 def _make_missing(log_dir: LogDir, path: str) -> bool:
     """Make a namespace directory whose parent exists; False: its path is taken."""
-    if _is_taken(log_dir, path):
+    if log_dir.root.holds_below(path):
         logger.warning("%s: %s is in the way of namespace %s", log_dir.path, path, namespace_at(path))
         return False
     step = MakeDirectory(0, path, tier=True)
     do_steps(log_dir, [step], f"make the tier {path}", resuming=True, fallback=FallbackRecords(None))
     logger.warning("%s: namespace %s was not there, and is made", log_dir.path, namespace_at(path))
     return True
-
-
-def _is_taken(log_dir: LogDir, path: str) -> bool:
-    folder, _, name = path.rpartition("/")
-    with log_dir.root.below(folder) as parent:
-        return parent.holds(name)

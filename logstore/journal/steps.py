@@ -38,7 +38,7 @@ from logstore.errors import ChangeRefusedError
 from logstore.fs import Batch, read_small_file, remove_file, write_new_file
 from logstore.log_dir import META_PROPERTIES_LIMIT, FallbackRecords, LogDir, read_identity
 from logstore.staging import Candidate, list_staged, restore, stage
-from logstore.tunables import FILES_AT_ONCE, STAGED_AT_ONCE
+from logstore.tunables import FILES_AT_ONCE
 
 logger = logging.getLogger(__name__)
 
@@ -199,13 +199,12 @@ def _rename_entries(run: StepRun, steps: Sequence[RenameEntries]) -> None:
 
 
 def _stage_replicas(run: StepRun, steps: Sequence[Stage]) -> None:
-    """Stage replicas. When resuming, a replica that is gone from its path is staged already."""
+    """Stage replicas, all at one time. When resuming, a replica that is gone from its path is staged already."""
     if run.resuming:
         with Batch(run.log_dir.disk, run.log_dir.root) as opened:
             steps = [step for step in steps if opened.holds(step.path)]
-    for start in range(0, len(steps), STAGED_AT_ONCE):
-        batch = steps[start : start + STAGED_AT_ONCE]
-        outcome = stage(run.log_dir, map(_candidate, batch), batch[0].staged_ms, fallback=run.fallback)
+    if steps:
+        outcome = stage(run.log_dir, map(_candidate, steps), steps[0].staged_ms, fallback=run.fallback)
         for refused in outcome.refused:
             run.unexpected(refused.reason)
 

@@ -206,11 +206,10 @@ def _with_tiers(store: OpenStore) -> list[LogDir]:
 
 def _check_free(log_dir: LogDir, path: str) -> None:
     """Refuse a tier whose path is taken. Nothing below a free path can be taken either."""
-    folder, _, name = path.rpartition("/")
-    with log_dir.root.below(folder) as parent:
-        taken = parent.holds(name)
-    if taken:
-        kind = "a replica's directory" if parse(name).kind is DirectoryKind.LIVE else "something else"
+    if log_dir.root.holds_below(path):
+        kind = (
+            "a replica's directory" if parse(path.rpartition("/")[2]).kind is DirectoryKind.LIVE else "something else"
+        )
         raise NameTakenError(
             f"{log_dir.path}/{path} is {kind}, so there can be no tier of that name: choose another name"
         )

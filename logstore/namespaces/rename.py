@@ -148,10 +148,8 @@ def _check_not_on_its_way(log_dir: LogDir, topic: str, path: str) -> None:
 
 
 def _check_free(log_dir: LogDir, path: str) -> None:
-    folder, _, name = path.rpartition("/")
-    with log_dir.root.below(folder) as parent:
-        if parent.holds(name):
-            raise NameTakenError(f"{log_dir.path}/{path} is there already; nothing is ever overwritten")
+    if log_dir.root.holds_below(path):
+        raise NameTakenError(f"{log_dir.path}/{path} is there already; nothing is ever overwritten")
 
 
 def _pair(partition: TopicPartition) -> tuple[str, int]:

@@ -226,10 +226,8 @@ def _check_leftover(log_dir: LogDir, path: str) -> None:
 
 def is_gone(log_dir: LogDir, path: str) -> bool:
     """Whether nothing lies at a path below a log dir. Raises OSError: the disk fails, or the path leads elsewhere."""
-    folder, _, name = path.rpartition("/")
     try:
-        with log_dir.root.below(folder) as parent:
-            return not parent.holds(name)
+        return not log_dir.root.holds_below(path)
     except FileNotFoundError:
         return True
 

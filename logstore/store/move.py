@@ -255,10 +255,8 @@ def _recover_copies(log_dir: LogDir, log_dirs: Mapping[str, LogDir]) -> Iterator
 
 
 def _is_live(source: LogDir, path: str) -> bool:
-    folder, _, name = path.rpartition("/")
     try:
-        with source.root.below(folder) as parent:
-            return parent.holds(name)
+        return source.root.holds_below(path)
     except FileNotFoundError:
         return False
 

@@ -208,8 +208,6 @@ def _forget_offsets_of_staged(log_dir: LogDir, fallback: FallbackRecords) -> Non
 def _holds_live(log_dir: LogDir, record: StagedRecord) -> bool:
     """Whether the staged replica's live path is taken; whatever topic ID that replica has, the offsets are its own."""
     try:
-        folder, _, name = restored_path(log_dir, record).rpartition("/")
-        with log_dir.root.below(folder) as parent:
-            return parent.holds(name)
+        return log_dir.root.holds_below(restored_path(log_dir, record))
     except (LogStoreError, OSError):
         return False

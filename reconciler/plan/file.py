@@ -101,12 +101,10 @@ def parse_plan(data: bytes, location: str = "the plan") -> Plan:
             message has all reasons.
     """
     try:
-        fields = json_text.parse_object(_LAST_COMMA.sub(rb"\1", data), FORMAT)
+        reader = json_text.FieldReader.of_file(_LAST_COMMA.sub(rb"\1", data), FORMAT, SCHEMA_VERSION)
     except DamagedFileError as error:
         raise RefusedError(f"{location}: {error}; make a new plan") from error
-    reader = json_text.FieldReader(fields)
-    if reader.integer("schema_version") != SCHEMA_VERSION:
-        reader.note(f"this release reads schema version {SCHEMA_VERSION} only")
+    fields = reader.values
     created_ms, delay_ms = reader.integer("created_ms", bits=64, least=0), reader.integer("delay_ms", bits=64, least=0)
     host, user, fingerprint = reader.text("host"), reader.text("user"), reader.text("fingerprint")
     reasons = reader.reasons
