@@ -107,7 +107,7 @@ def parse(data: bytes) -> PartitionMetadata:
         shipped = parse_shipped(data)
     except DamagedFileError as refusal:
         if data.startswith(b"{"):
-            return _from_json(data, refusal.effect)
+            return _from_fields(json_text.parse_object(data, FILE_NAME, refusal.effect), Form.JSON, refusal.effect)
         fields = _key_value_fields(data)
         if fields is None:
             raise
@@ -241,10 +241,6 @@ def _from_key_value(fields: dict[str, str], effect: BrokerEffect) -> PartitionMe
         with contextlib.suppress(NumberFormatError):
             values[key] = parse_java_int(fields[key])
     return _from_fields(values, Form.KEY_VALUE, effect)
-
-
-def _from_json(data: bytes, effect: BrokerEffect) -> PartitionMetadata:
-    return _from_fields(json_text.parse_object(data, FILE_NAME, effect), Form.JSON, effect)
 
 
 def _from_fields(fields: dict[str, object], form: Form, effect: BrokerEffect) -> PartitionMetadata:

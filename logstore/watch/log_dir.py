@@ -151,7 +151,8 @@ class WatchedLogDir:
         except OSError as error:
             yield self._set_state(self._unlisted(error))
             return
-        if state.state is not MetadataState.OK and self._is_emptied(listing):
+        is_emptied = len(self.known) and not any(place.names for place in listing.places)
+        if state.state is not MetadataState.OK and is_emptied:
             problem = f"{state.problem}; it is empty, and {len(self.known)} entries were known in it"
             yield self._set_state(LogDirState(state.state, problem, self.state.identity, lost=True))
             return
@@ -200,9 +201,6 @@ class WatchedLogDir:
         if found.state is not MetadataState.OK and known is not None and known.node_id is not None:
             return LogDirState(found.state, found.problem, known, lost=True)
         return LogDirState(found.state, found.problem, found.identity, lost=False)
-
-    def _is_emptied(self, listing: Listing) -> bool:
-        return bool(len(self.known)) and not any(place.names for place in listing.places)
 
     def _unlisted(self, error: OSError) -> LogDirState:
         problem = f"the log dir {refusal(error)}"

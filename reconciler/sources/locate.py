@@ -44,7 +44,9 @@ def load(spec: str) -> list[DesiredState]:
         loaded = source.load([only], path)
         # An address means nothing without its scheme, and the same file another thing under another scheme; what is
         # shown must be what the user can type.
-        return loaded if source.is_path and not source.together else [_located(state, spec) for state in loaded]
+        if source.is_path and not source.together:
+            return loaded
+        return [replace(state, identity=replace(state.identity, location=spec)) for state in loaded]
     states: list[DesiredState] = []
     unreadable: list[str] = []
     for source in SOURCES:
@@ -162,21 +164,16 @@ def _newest(group: Sequence[DesiredState]) -> DesiredState:
         whose = "sources that do not name their cluster" if cluster is None else f"cluster {cluster}"
         raise UsageError(f"{named} both speak for {whose}, and their ages cannot be compared: name the one that holds")
     ordered = sorted(group, key=_age, reverse=True)
-    older = [f"{state.identity.location} {_age_text(state)} is passed over: not newer" for state in ordered[1:]]
+    older = [
+        f"{each.location} (epoch {each.epoch}, offset {each.offset}) is passed over: not newer"
+        for each in (state.identity for state in ordered[1:])
+    ]
     return _with_problems(ordered[0], older)
 
 
 def _age(state: DesiredState) -> tuple[int, int]:
     epoch, offset = state.identity.epoch, state.identity.offset
     return (-1 if epoch is None else epoch, -1 if offset is None else offset)
-
-
-def _age_text(state: DesiredState) -> str:
-    return f"(epoch {state.identity.epoch}, offset {state.identity.offset})"
-
-
-def _located(state: DesiredState, location: str) -> DesiredState:
-    return replace(state, identity=replace(state.identity, location=location))
 
 
 def _with_problems(state: DesiredState, problems: Sequence[str]) -> DesiredState:

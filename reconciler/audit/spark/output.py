@@ -9,8 +9,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -102,8 +101,4 @@ def query_by_spark(spark: SparkSession, ask: AuditRequest) -> RunQuery:
     findings = spark.read.schema(ddl(FINDING_SCHEMA)).parquet(escape_glob(ask.findings))
     findings.createOrReplaceTempView("findings")
     spark.sql(_FOUND).createOrReplaceTempView("found")
-    return partial(_rows_of_spark, spark)
-
-
-def _rows_of_spark(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
-    return [row.asDict() for row in spark.sql(sql).collect()]
+    return lambda sql: [row.asDict() for row in spark.sql(sql).collect()]

@@ -45,7 +45,8 @@ def run(
         _write_json(explained, output)
     else:
         _show(explained, output)
-    return Exit.FINDINGS if _asks_to_act(explained) else Exit.CLEAN
+    asks_to_act = any(each.verdict not in {verdict.value for verdict in BENIGN} for each in explained.verdicts)
+    return Exit.FINDINGS if asks_to_act else Exit.CLEAN
 
 
 def _explain(path: str, call: Call, now_ms: int) -> Explanation:
@@ -72,10 +73,6 @@ def _explain(path: str, call: Call, now_ms: int) -> Explanation:
     sources = call.metadata or tuple(state.identity.location for state in states)
     call = replace(call, log_dirs=(home.log_dir, *others), metadata=sources)
     return replace(explained, verdicts=judge_name(home, rows, states, call, now_ms))
-
-
-def _asks_to_act(explained: Explanation) -> bool:
-    return any(each.verdict not in {verdict.value for verdict in BENIGN} for each in explained.verdicts)
 
 
 def _write_json(explained: Explanation, output: str | None) -> None:

@@ -71,16 +71,13 @@ def refuse_inside(path: str, log_dirs: Iterable[str], instead: str = "name anoth
     from reconciler.cli.frame.inputs import log_dir_of_path
 
     real = os.path.realpath(path)
-    homes = [log_dir for log_dir in log_dirs if _contains(os.path.realpath(log_dir), real)]
+    known = [(each, os.path.realpath(each)) for each in log_dirs]
+    homes = [log_dir for log_dir, folder in known if os.path.commonpath([folder, real]) == folder]
     home = log_dir_of_path(real)
     if home is not None:
         homes.append(home.log_dir)
     if homes:
         raise UsageError(f"{path} lies in the log dir {homes[0]}, where nothing is written: {instead}")
-
-
-def _contains(folder: str, path: str) -> bool:
-    return os.path.commonpath([folder, path]) == folder
 
 
 def _refuse_unwritable(path: str) -> None:

@@ -72,7 +72,9 @@ def assign(
     order = rack_alternated(rack_of) if rack_of else list(brokers)
     if fixed_start < 0 and random is None:
         raise ValueError("without a fixed start, a random number generator is needed")
-    start, shift = (fixed_start, fixed_start) if random is None or fixed_start >= 0 else _drawn(random, len(order))
+    start = shift = fixed_start
+    if random is not None and fixed_start < 0:
+        start, shift = random.randrange(len(order)), random.randrange(len(order))
     first_partition = max(0, start_partition)
     found: Assignment = {}
     for partition in range(first_partition, first_partition + partitions):
@@ -144,10 +146,6 @@ def _replicas(order: Sequence[int], first: int, shift: int, factor: int, rack_of
             taken.append(broker)
         step += 1
     return tuple(taken)
-
-
-def _drawn(random: Random, brokers: int) -> tuple[int, int]:
-    return random.randrange(brokers), random.randrange(brokers)
 
 
 def _replica_problems(assignment: Mapping[int, Sequence[int]]) -> list[str]:

@@ -120,7 +120,8 @@ class Producer:
 
     def send(self, topic: str) -> str | None:
         """Write one record to any writable partition, and return its value; None: there is no such partition."""
-        takes = [each for each in self._metadata.partitions(topic) if _takes_records(each)]
+        partitions = self._metadata.partitions(topic)
+        takes = [each for each in partitions if each.leader >= 0 and each.mode is PartitionMode.READ_WRITE]
         if not takes:
             self._metadata.refresh()
             return None
@@ -146,10 +147,6 @@ class Producer:
             return
         self.unsure[value] = response.error.name if isinstance(response, ProduceResponse) else "no answer"
         self._metadata.refresh()
-
-
-def _takes_records(partition: PartitionMetadata) -> bool:
-    return partition.leader >= 0 and partition.mode is PartitionMode.READ_WRITE
 
 
 BelievedPartition: TypeAlias = tuple[TopicPartition, TopicId | None]
@@ -183,7 +180,8 @@ class Consumer:
         asked = 0
         for topic in topics:
             topic_id = self._metadata.topic_id(topic)
-            readable = [each for each in self._metadata.partitions(topic) if _gives_records(each)]
+            partitions = self._metadata.partitions(topic)
+            readable = [each for each in partitions if each.leader >= 0 and each.mode is not PartitionMode.NONE]
             for each in readable:
                 believed = (TopicPartition(topic, each.partition), topic_id)
                 if believed not in self._asking:
@@ -218,7 +216,3 @@ class Consumer:
                 # The log is shorter than it was, so the consumer asks again where it begins.
                 self._next.pop(believed, None)
             self._metadata.refresh()
-
-
-def _gives_records(partition: PartitionMetadata) -> bool:
-    return partition.leader >= 0 and partition.mode is not PartitionMode.NONE

@@ -323,9 +323,7 @@ class _TreeWalk:
     def _no_topics(self) -> str:
         """The message for a tree without topics; it names a node that may be the chroot, as Kafka often has one."""
         roots = [name.rpartition("/")[2] for name in self._children("") or ()]
-        found = [name for (name, there) in zip(roots, self._have_topics(roots), strict=True) if there]
+        topics = self._fetch(f"/{name}{znodes.TOPICS}" for name in roots)
+        found = [name for name, (_, there) in zip(roots, topics, strict=True) if there is not None]
         hint = f"; there is one below /{found[0]}: name it as zk:HOST:PORT/{found[0]}" if found else ""
         return f"{self._location}: there is no {znodes.TOPICS}, so no Kafka cluster keeps its topics here{hint}"
-
-    def _have_topics(self, roots: Iterable[str]) -> list[bool]:
-        return [found is not None for _, found in self._fetch(f"/{name}{znodes.TOPICS}" for name in roots)]

@@ -238,7 +238,8 @@ def encode_config(config: Mapping[str, str]) -> bytes:
 def decode_config(data: bytes) -> dict[str, str]:
     """Decode the configs of a topic or a namespace, sorted; empty when they cannot be read."""
     config = _object(data).get("config")
-    return _sorted_texts(config) if isinstance(config, dict) else {}
+    found = sorted(config.items()) if isinstance(config, dict) else ()
+    return {key: value for key, value in found if isinstance(value, str)}
 
 
 def encode_log_dir_event(node_id: int) -> bytes:
@@ -336,7 +337,3 @@ def _named(partition: TopicPartition) -> dict[str, Any]:
 
 def _by_partition(brokers: BrokersByPartition, *, but_empty: bool = False) -> dict[str, list[int]]:
     return {str(partition): list(found) for partition, found in sorted(brokers.items()) if found or not but_empty}
-
-
-def _sorted_texts(found: dict[Any, Any]) -> dict[str, str]:
-    return {key: value for key, value in sorted(found.items()) if isinstance(value, str)}
