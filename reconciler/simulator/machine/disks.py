@@ -8,7 +8,7 @@
     │   └── data.deleting/   the staging directory of a log dir that is not ours
     ├── disk-2/ ...
     ├── .offline/<serial>/   a failed disk, while it is away; its mount point holds an empty ``data/`` meanwhile
-    ├── .aside/<serial>/     files of a disk that lost their names, until their removal is durable
+    ├── .unlinked/<serial>/  files of a disk that lost their names, until their removal is durable
     └── .ruins/<number>/     the former folder of a failed disk, for processes that still have it open
 
 A disk that fails loses what a crash could take from it. When it comes back, whatever was opened before stays dead: its
@@ -29,7 +29,7 @@ from logstore.fs.crash_disk import PLAIN, CrashDisk, Volume, copy_volume, inodes
 from reconciler.simulator.kernel import Fault
 
 LOG_DIR = "data"
-_OFFLINE, _UNLINKED, _RUINS = ".offline", ".aside", ".ruins"
+_OFFLINE, _UNLINKED, _RUINS = ".offline", ".unlinked", ".ruins"
 
 
 class MachineDisks:

@@ -21,13 +21,11 @@ from __future__ import annotations
 from layout.errors import InvalidNameError
 from layout.topic import NAMESPACE_SEPARATOR, TopicPartition, check_full_topic_name
 from reconciler.simulator.zookeeper.server import Session
+from reconciler.sources import zookeeper
 
-TOPICS = "/brokers/topics"
+TOPICS, DELETE_TOPICS, CLUSTER_ID = zookeeper.TOPICS, zookeeper.MARKED, zookeeper.CLUSTER_ID
+CONTROLLER, CONTROLLER_EPOCH = zookeeper.CONTROLLER, zookeeper.CONTROLLER_EPOCH
 BROKERS = "/brokers/ids"
-CLUSTER_ID = "/cluster/id"
-CONTROLLER = "/controller"
-CONTROLLER_EPOCH = "/controller_epoch"
-DELETE_TOPICS = "/admin/delete_topics"
 DELETE_PARTITIONS = "/admin/delete_topic_partitions"
 REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 PREFERRED_ELECTION = "/admin/preferred_replica_election"
@@ -58,12 +56,12 @@ def make_base(session: Session) -> None:
 
 def path_below(root: str, name: str) -> str:
     """Return the path of a topic or namespace below one of the roots above; the empty name gives the root."""
-    return f"{root}/{name.replace(NAMESPACE_SEPARATOR, '/')}" if name else root
+    return f"{root}/{zookeeper.path_of(name)}" if name else root
 
 
 def name_at(root: str, path: str) -> str | None:
     """Return the full name at a path below one of the roots above; None: the path is not below the root."""
-    return path[len(root) + 1 :].replace("/", NAMESPACE_SEPARATOR) if path.startswith(f"{root}/") else None
+    return zookeeper.topic_of(path[len(root) + 1 :]) if path.startswith(f"{root}/") else None
 
 
 def topic_path(topic: str) -> str:

@@ -87,7 +87,7 @@ def test_a_disk_that_has_crashed_goes_on_and_crashes_again_as_the_model_allows(s
         assert [did(step, ByPath(disks.disk, mounted)) for step in second] == ended
         disks.crash(random)
         assert digest(left(mounted)) in states
-        assert os.listdir(f"{disks.root}/.aside/1") == []
+        assert os.listdir(f"{disks.root}/.unlinked/1") == []
         disks.close()
 
 
@@ -196,9 +196,9 @@ def test_no_orphan_is_kept_once_all_is_durable(fresh: Fresh) -> None:
     disk = ByPath(disks.disk, mounted)
     disk.create("f", b"x")
     disk.unlink("f")
-    assert os.listdir(f"{disks.root}/.aside/1") == ["1"]
+    assert os.listdir(f"{disks.root}/.unlinked/1") == ["1"]
     disk.sync()
-    assert os.listdir(f"{disks.root}/.aside/1") == []
+    assert os.listdir(f"{disks.root}/.unlinked/1") == []
     disks.close()
 
 

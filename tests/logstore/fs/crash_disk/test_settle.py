@@ -76,6 +76,6 @@ def test_all_is_lost_or_all_is_kept(fresh: Fresh) -> None:
         disk.rmdir("d")
         settle(volume_of(disks), random)
         assert read_tree(f"{disks.root}/disk-1") == expected
-        assert os.listdir(f"{disks.root}/.aside/1") == []
+        assert os.listdir(f"{disks.root}/.unlinked/1") == []
         assert volume_of(disks).unsynced.is_all_durable
         disks.close()
