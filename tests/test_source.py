@@ -347,7 +347,7 @@ def numbers(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def test_numbers_that_were_chosen_for_speed_stand_in_one_table(packages: list[Source]) -> None:
-    apart = ("logstore.tunables", "logstore.staging", "logstore.purge", "logstore.fs.crash_disk")
+    apart = ("logstore.tunables", "logstore.fs.crash_disk")
     engine = [source for source in packages if source.package == "logstore" and not source.module.startswith(apart)]
     strays = [source.at(line, name) for source in engine for line, name in numbers(source)]
     none_of([stray for stray in strays if CHOSEN_FOR_SPEED.search(stray.rpartition(": ")[2])])
@@ -387,11 +387,12 @@ def exported(source: Source) -> set[str]:
 
 
 def offered(source: Source) -> set[str]:
-    """The names that a door imports in order to export them."""
+    """The names that a door imports in order to export them: of its package, and numbers of the one table."""
     return {
         alias.asname or alias.name
         for node in ast.walk(source.tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{source.module}.")
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith((f"{source.module}.", "logstore.tunables"))
         for alias in node.names
     }
 

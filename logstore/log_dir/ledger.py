@@ -38,6 +38,7 @@ from layout.ours import (
 from layout.scheme import LEDGER_FILE
 from logstore.errors import ChangeRefusedError, UnreadableFileError
 from logstore.fs import Directory, Disk, read_small_file, replace_file
+from logstore.tunables import LEAST_DEAD_LINES
 
 LEDGER_LIMIT: Final = 1 << 30
 """Largest ledger that is read, in bytes: some three million staged replicas."""
@@ -47,9 +48,6 @@ RESERVED_BYTES: Final = 1 << 16
 
 PURGE_BYTES: Final = 1 << 12
 """The part of it that staging leaves alone: room for some 60 directories that are purged."""
-
-LEAST_DEAD_LINES: Final = 1000
-"""Lines without meaning from which a new file pays; fewer are read in some milliseconds."""
 
 NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Error numbers of a disk that is full, or of a quota that is used up."""

@@ -3,11 +3,12 @@
 from logstore.purge.background import Purger
 from logstore.purge.eligibility import PurgeRules, measure_removal
 from logstore.purge.report import LogDirPurge, Purged, PurgeReport
-from logstore.purge.run import DEFAULT_WORKERS, planned_purge, purge, purge_steps
+from logstore.purge.run import planned_purge, purge, purge_steps
 from logstore.purge.throttle import Throttle
+from logstore.tunables import PURGE_WORKERS
 
 __all__ = [
-    "DEFAULT_WORKERS",
+    "PURGE_WORKERS",
     "LogDirPurge",
     "PurgeReport",
     "PurgeRules",

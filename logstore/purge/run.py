@@ -41,13 +41,11 @@ from logstore.purge.eligibility import DueDirectory, PurgeRules, StagingRoot, me
 from logstore.purge.report import HeldFile, KeepReason, KeptDirectory, LogDirPurge, Purged, PurgeReport
 from logstore.purge.workers import PurgeWorkers
 from logstore.staging import Placement, RootLedger, note_event, staged_names, staging_roots
+from logstore.tunables import PURGE_WORKERS
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_WORKERS: Final = 2
-"""Workers on each disk."""
-
-_FEW: Final = 32
+_WITHOUT_ROOM: Final = 32
 """Directories that are purged at a time where a full disk has no room for the lines of all."""
 
 PurgedLogDir: TypeAlias = LogDir | StagingBeside
@@ -57,7 +55,7 @@ def purge(
     log_dirs: Sequence[PurgedLogDir],
     rules: PurgeRules,
     *,
-    workers: int = DEFAULT_WORKERS,
+    workers: int = PURGE_WORKERS,
     fallback: FallbackRecords | None = None,
     look_at_processes: bool = True,
     may_fork: bool = False,
@@ -244,7 +242,7 @@ class _LogDirPurger:
         Raises:
             OSError: the ledger cannot be written, for another reason than lack of space.
         """
-        for number in (len(due), _FEW):
+        for number in (len(due), _WITHOUT_ROOM):
             names = [each.name for each in due[:number] if each.record is not None and not each.was_begun]
             try:
                 self._note(staging, LedgerEvent.PURGING, names, durable=True)
@@ -257,7 +255,7 @@ class _LogDirPurger:
             "%s: there is no room to note that a purge is under way: if it is cut short, do not restore what is due",
             staging.root.path,
         )
-        return _FEW
+        return _WITHOUT_ROOM
 
     def _note(self, staging: StagingRoot, event: LedgerEvent, names: list[str], *, durable: bool) -> None:
         if names:

@@ -32,30 +32,17 @@ from logstore.fs import Disk
 from logstore.parallel import AdaptiveThreadPool, can_fork, map_chunks, paused_gc, spread
 from logstore.purge.eligibility import DueDirectory, RemovalResult, StagingRoot
 from logstore.purge.remove import Removal
+from logstore.tunables import (
+    PURGE_BATCH_SIZE,
+    PURGE_BATCHES_EACH,
+    PURGE_PROCESSES_FROM,
+    PURGE_SMALLEST_BATCH,
+    PURGE_THREADS,
+    PURGE_WAITS_PAY_FROM,
+    PURGED_PER_PIECE,
+)
 
 logger = logging.getLogger(__name__)
-
-PURGE_BATCH_SIZE: Final = 1000
-"""Most directories that a worker takes at a time."""
-
-PROCESSES_FROM: Final = 2 * PURGE_BATCH_SIZE
-"""Directories from which a purge is large, so that processes pay."""
-
-_SMALLEST_BATCH = 25
-"""Least directories in a batch: so few are not worth a second worker."""
-
-_BATCHES_EACH = 4
-"""Least batches for each worker of a large purge, so that at the end no worker waits long for the others."""
-
-REMOVING: Final = 4
-"""Threads that remove directories where each removal waits; more threads gain nothing."""
-
-_PIECE = 25
-"""Directories in a piece, which a thread takes at a time."""
-
-_FEWEST_WAITS = _PIECE // 2
-"""Waits for the disk during one piece from which threads pay. A piece has up to four where removals do not wait, and
-where they do, some seventy."""
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -78,7 +65,7 @@ class PurgeWorkers:
         rules = staging.rules
         self._may_fork = may_fork and can_fork() and disk.is_shared and rules.throttle is None and rules.only is None
         # A throttled purge waits, but not for the disk.
-        self._fewest_waits = _FEWEST_WAITS if disk.is_shared and rules.throttle is None else sys.maxsize
+        self._fewest_waits = PURGE_WAITS_PAY_FROM if disk.is_shared and rules.throttle is None else sys.maxsize
         self._due: Sequence[DueDirectory] = ()
         self._is_forked = False
         self._begun: mmap.mmap | bytearray = bytearray()
@@ -96,9 +83,9 @@ class PurgeWorkers:
             OSError: the disk fails.
         """
         self._due = due
-        is_large = len(due) >= PROCESSES_FROM
-        shares = self._workers * (_BATCHES_EACH if is_large else 1)
-        size = min(PURGE_BATCH_SIZE, max(_SMALLEST_BATCH, -(-len(due) // shares)))
+        is_large = len(due) >= PURGE_PROCESSES_FROM
+        shares = self._workers * (PURGE_BATCHES_EACH if is_large else 1)
+        size = min(PURGE_BATCH_SIZE, max(PURGE_SMALLEST_BATCH, -(-len(due) // shares)))
         ranges = [[start, min(start + size, len(due))] for start in range(0, len(due), size)]
         if self._may_fork and is_large and self._workers > 1:
             self._purge_by_processes(ranges)
@@ -125,11 +112,11 @@ class PurgeWorkers:
         with self._removing() as pool:
             while (batch := self._take()) is not None:
                 self.done += batch
-                map_chunks(pool, batch, _PIECE, self._fewest_waits)
+                map_chunks(pool, batch, PURGED_PER_PIECE, self._fewest_waits)
 
     def _removing(self) -> AdaptiveThreadPool[Sequence[DueDirectory], list[bool]]:
         removal = Removal(self._staging, self._disk)
-        return AdaptiveThreadPool(lambda piece: [removal.remove(due) for due in piece], REMOVING)
+        return AdaptiveThreadPool(lambda piece: [removal.remove(due) for due in piece], PURGE_THREADS)
 
     def _take(self) -> Sequence[DueDirectory] | None:
         """Take the next batch; None: there is none, or the purge is cancelled or failed."""
@@ -190,7 +177,7 @@ class PurgeWorkers:
                 if not cancel.is_set():
                     self._begun[number] = 1
                     try:
-                        map_chunks(pool, batch, _PIECE, self._fewest_waits)
+                        map_chunks(pool, batch, PURGED_PER_PIECE, self._fewest_waits)
                     except OSError:
                         self.done += batch  # in a forked process this means nothing: the first one tries it again
                         raise

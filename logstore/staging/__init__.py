@@ -24,8 +24,9 @@ from logstore.staging.placement import (
 )
 from logstore.staging.records import restored_path, topic_id_in
 from logstore.staging.root_ledger import RootLedger, note_event
-from logstore.staging.run import STAGING_BATCH_SIZE, OnCommitted, stage
+from logstore.staging.run import OnCommitted, stage
 from logstore.staging.strays import adopt_stray, forget_stray
+from logstore.tunables import STAGING_BATCH_SIZE
 
 __all__ = [
     "BROKERS_STRAY",

@@ -46,17 +46,12 @@ from logstore.staging.placement import (
 )
 from logstore.staging.records import restored_path
 from logstore.staging.root_ledger import RootLedger, note_event
+from logstore.tunables import LISTING_PAYS_FROM, STAGING_BATCH_SIZE
 
 logger = logging.getLogger(__name__)
 
-STAGING_BATCH_SIZE: Final = 1000
-"""Replicas behind one sync of the ledger, and one of the directories."""
-
 _LONGEST_EVIDENCE: Final = 4096
 """Characters of evidence that are kept."""
-
-_MANY = 256
-"""Replicas from which one listing of the staging root costs less than a look-up for each name."""
 
 OnCommitted: TypeAlias = Callable[[Sequence[Staged]], None]
 """Called with the replicas of a batch when they are staged for good, whatever happens to later batches."""
@@ -103,7 +98,7 @@ def stage(
         raise ChangeRefusedError(f"{log_dir.path}: nothing is staged {placement} here, only {possible}")
     where, fallback = placement or choose_placement(log_dir), fallback or FallbackRecords(None)
     with log_dir.changing(_what(wanted)), ExitStack() as opened, paused_gc():
-        staging = _Staging(log_dir, where, fallback, now_ms, opened, many=len(wanted) >= _MANY)
+        staging = _Staging(log_dir, where, fallback, now_ms, opened, many=len(wanted) >= LISTING_PAYS_FROM)
         staging.on_committed, staging.partly = on_committed, partly
         staging.has_purger = has_purger
         staging.run(wanted)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from layout.directory_name import DirectoryKind, parse
 from logstore import Clock, NotALogDirError, SystemClock
 from logstore.log_dir import FallbackRecords, LogDir, ReadOnlyLogDir, StagingBeside
-from logstore.purge import DEFAULT_WORKERS, LogDirPurge, PurgeRules, Throttle, planned_purge, purge
+from logstore.purge import PURGE_WORKERS, LogDirPurge, PurgeRules, Throttle, planned_purge, purge
 from logstore.staging import Placement, Staged
 from reconciler.cli.frame import (
     Exit,
@@ -154,7 +154,7 @@ def _purge(
     def part(log_dirs: Sequence[LogDir | StagingBeside], *placements: Placement) -> list[LogDirPurge]:
         chosen = replace(rules, placements=frozenset(placements))
         return list(
-            purge(log_dirs, chosen, workers=workers or DEFAULT_WORKERS, fallback=fallback, may_fork=True).log_dirs
+            purge(log_dirs, chosen, workers=workers or PURGE_WORKERS, fallback=fallback, may_fork=True).log_dirs
         )
 
     def work() -> list[LogDirPurge]:

@@ -20,7 +20,7 @@ from logstore import ChangeRefusedError, OfflineLogDirError
 from logstore.clock import ManualClock
 from logstore.fs import Disk
 from logstore.log_dir import FallbackRecords, Ledgers, LogDir, ReadOnlyLogDir
-from logstore.purge import DEFAULT_WORKERS, LogDirPurge, PurgeRules, Throttle, planned_purge, purge, purge_steps
+from logstore.purge import PURGE_WORKERS, LogDirPurge, PurgeRules, Throttle, planned_purge, purge, purge_steps
 from logstore.purge import run as purge_module
 from logstore.purge import workers as purge_workers
 from logstore.purge.report import KeepReason
@@ -279,7 +279,7 @@ def test_batches_follow_each_other_to_the_end(tmp_path: Path, monkeypatch: pytes
     reported = []
     with staged(tmp_path / "disk", 8) as log_dir:
         rules = PurgeRules(LATER_MS, progress=lambda *step: reported.append(step))
-        report = only(log_dir, rules, workers=DEFAULT_WORKERS)
+        report = only(log_dir, rules, workers=PURGE_WORKERS)
     assert len(report.purged) == 8
     assert sum(directories for directories, _ in reported) == 8
 

@@ -32,8 +32,8 @@ from tests.patience import PATIENCE_S
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of five, and processes from two of them on."""
     monkeypatch.setattr(purge_workers, "PURGE_BATCH_SIZE", 5)
-    monkeypatch.setattr(purge_workers, "_SMALLEST_BATCH", 5)
-    monkeypatch.setattr(purge_workers, "PROCESSES_FROM", 10)
+    monkeypatch.setattr(purge_workers, "PURGE_SMALLEST_BATCH", 5)
+    monkeypatch.setattr(purge_workers, "PURGE_PROCESSES_FROM", 10)
 
 
 class Noted(Disk):
@@ -136,8 +136,8 @@ class Meeting(Disk):
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """One batch, of which a thread takes one directory at a time."""
     monkeypatch.setattr(purge_workers, "PURGE_BATCH_SIZE", 25)
-    monkeypatch.setattr(purge_workers, "_SMALLEST_BATCH", 25)
-    monkeypatch.setattr(purge_workers, "_PIECE", 1)
+    monkeypatch.setattr(purge_workers, "PURGE_SMALLEST_BATCH", 25)
+    monkeypatch.setattr(purge_workers, "PURGED_PER_PIECE", 1)
 
 
 @pytest.fixture
@@ -148,12 +148,12 @@ def waited_for(pieces: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("waited_for")
 def test_where_files_are_waited_for_several_threads_remove_a_batch(tmp_path: Path) -> None:
-    disk = Meeting(purge_workers.REMOVING, purge_workers.REMOVING)
+    disk = Meeting(purge_workers.PURGE_THREADS, purge_workers.PURGE_THREADS)
     with staged(tmp_path / "disk", 25, disk=disk) as log_dir:
         assert len(only(log_dir, PurgeRules(LATER_MS * 3), workers=1).purged) == 25
     # The thread that asks does the first piece.
-    assert len(disk.came["unlink"] - {threading.get_ident()}) == purge_workers.REMOVING
-    assert len(disk.came["rmdir"] - {threading.get_ident()}) == purge_workers.REMOVING
+    assert len(disk.came["unlink"] - {threading.get_ident()}) == purge_workers.PURGE_THREADS
+    assert len(disk.came["rmdir"] - {threading.get_ident()}) == purge_workers.PURGE_THREADS
 
 
 @pytest.mark.usefixtures("waited_for")

@@ -119,7 +119,7 @@ def test_a_name_that_only_the_disk_knows_is_taken_for_few_and_for_many(
     our_log_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number, many_from in enumerate((256, 1)):
-        monkeypatch.setattr(stage_module, "_MANY", many_from)
+        monkeypatch.setattr(stage_module, "LISTING_PAYS_FROM", many_from)
         fill(our_log_dir / f"orders-{number}")
         (our_log_dir / "deleting" / f"{ORDERS_ID}_{number}" / "inner").mkdir(parents=True)
         with LogDir.open(str(our_log_dir)) as log_dir:
@@ -697,7 +697,7 @@ def test_a_name_that_was_used_is_not_used_again_before_all_in_the_ledger_is_over
 
 
 def test_many_do_not_get_a_name_of_which_a_line_speaks_either(path: Path) -> None:
-    candidates = many(path, stage_module._MANY)
+    candidates = many(path, stage_module.LISTING_PAYS_FROM)
     with LogDir.open(str(path)) as log_dir:
         stage(log_dir, [candidate()], NOW_MS)
         restore(log_dir, stage(log_dir, candidates[5:6], NOW_MS).staged[0])
