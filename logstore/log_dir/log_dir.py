@@ -86,10 +86,7 @@ class LogDir:
 
         Where ``.lock`` is missing, it is made only in a log dir that is known: an empty mount point stays empty.
 
-        Args:
-            path: of the log dir.
-            disk: the primitive changes; None: the real ones.
-            expected: the identity it must have.
+        ``disk``: the primitive changes; None: the real ones; ``expected``: the identity it must have.
 
         Raises:
             NotALogDirError: there is no such directory, or its identity is missing, damaged, or another one.

@@ -237,12 +237,8 @@ def check_worse_copy(
 ) -> None:
     """Make sure that the worse copy of a duplicate is as it was, so that it may be staged.
 
-    Args:
-        log_dir: that holds the copy; open, and so locked.
-        path: of its directory below the log dir.
-        partition: that it is a live directory of.
-        topic_id: in its ``partition.metadata``; None: none that can be read.
-        expects: SHA-256 of its ``partition.metadata``, or ``missing``.
+    The log dir is open, and so locked. ``path`` is a live directory of the partition; ``topic_id`` is in its
+    ``partition.metadata``; None: none that can be read; ``expects`` is the SHA-256 of that file, or ``missing``.
 
     Raises:
         ChangedSinceError: it is not as it was.

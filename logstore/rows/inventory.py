@@ -46,11 +46,8 @@ def write_inventory(
 ) -> int:
     """Write tables one after the other into an open file; return the number of rows.
 
-    Args:
-        tables: with the columns of the schema.
-        out: opened for writing bytes; it is not closed.
-        form: of the file.
-        schema: of the rows; its metadata should carry the schema version.
+    The tables have the columns of the schema, whose metadata should carry the schema version; ``out`` is opened for
+    writing bytes, and is not closed.
 
     Raises:
         OSError: the file cannot be written, and is no inventory now.

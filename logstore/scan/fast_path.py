@@ -47,10 +47,8 @@ def fast_path_columns(
 ) -> Columns:
     """Make the columns of live replicas that all took the fast path.
 
-    Args:
-        batch: the replicas, at least one.
-        results: of :func:`scan_fast`, for some of the replicas each.
-        recovery_points: as in :class:`ScanOptions`.
+    At least one replica; ``results`` are of :func:`scan_fast`, for some of the replicas each; ``recovery_points`` are
+    as in :class:`ScanOptions`.
     """
     folder, names, inodes, replicas = batch
     topics, partitions = map(list, zip(*replicas or (), strict=True))

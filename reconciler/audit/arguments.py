@@ -18,12 +18,8 @@ def check_audit(
 ) -> None:
     """Refuse the arguments of an audit by either engine that are not what its docstring says.
 
-    Args:
-        paths: the lists of paths, by the name of the argument.
-        states: the desired states of the metadata sources.
-        folder: for the findings.
-        numbers: each with the least that it may be, by the name of the argument.
-        previous: an earlier audit's topics.
+    ``paths``: the lists of paths, by the name of the argument; ``numbers``: each with the least that it may be,
+    likewise.
 
     Raises:
         UsageError: one is of another type, or a number is too low.

@@ -88,11 +88,8 @@ def keep_metadata(
 ) -> None:
     """Make ``clusters``, ``homes``, ``speaks`` and ``registered``, after ``log_dirs`` and ``disks``.
 
-    Args:
-        connection: the connection of the engine.
-        clusters: the IDs of the clusters whose metadata was given; the scanned clusters are added.
-        speaks: the rows of ``speaks``, without the times of the scans, which ``log_dirs`` has.
-        registered: the rows of ``registered``.
+    ``clusters``: the IDs of the clusters whose metadata was given, to which the scanned ones are added; ``speaks``
+    comes without the times of the scans, which ``log_dirs`` has.
     """
     seen = rows_of(connection, "SELECT cluster FROM disks UNION SELECT cluster FROM log_dirs")
     names = sorted({"", *(row["cluster"] for row in seen), *clusters})

@@ -113,11 +113,8 @@ def judge(
 ) -> None:
     """Join, judge, and write the findings to a Parquet file; makes ``found``, ``replicas`` and ``topics``.
 
-    Args:
-        connection: as :func:`make_observed` and :func:`reconciler.audit.dimension_tables.keep_metadata` left it.
-        wanted: the desired state by cluster ID.
-        path: the file to write.
-        all_rows: whether to list the OK rows as well.
+    ``connection``: as :func:`make_observed` and :func:`reconciler.audit.dimension_tables.keep_metadata` left it;
+    ``wanted``: the desired state by cluster ID; ``all_rows``: whether to list the OK rows as well.
     """
     observed = f"SELECT * REPLACE (CAST(cluster AS clusters) AS cluster) FROM ({VIEWS['observed']})"
     connection.execute(f"CREATE OR REPLACE VIEW observed AS {observed}")

@@ -75,11 +75,8 @@ def write_findings(
 ) -> None:
     """Write the whole document; findings are streamed, so their number costs no memory.
 
-    Args:
-        result: the audit.
-        out: takes the bytes.
-        verdicts: the verdicts whose findings are written, in this order; totals always cover all.
-        call: how the command was called, for the commands that come next; None: not known.
+    ``verdicts``: those whose findings are written, in this order, while totals always cover all; ``call``: how the
+    command was called, for the commands that come next; None: not known.
     """
     out.write(orjson.dumps(summary(result, call))[:-1] + b',"findings":')
     write_array(with_next(by_urgency(result, verdicts), BrokerCalls(result, call)), out)

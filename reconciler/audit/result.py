@@ -217,15 +217,10 @@ def conclude(
 ) -> AuditResult:
     """Ask an engine for totals, brokers and fleet findings.
 
-    Args:
-        query: runs SQL over the engine's tables.
-        states: desired state by cluster ID.
-        engine: name of the engine, for the report.
-        now_ms: when the audit was made, ms since 1970.
-        findings_path: where the engine wrote the findings.
-        with_previous: whether a table ``previous`` holds the topics of an earlier audit.
-        search: runs the queries that search all replicas, where ``query`` has only the dimension tables.
-        gap_ms: the greatest span between an inventory and the metadata that is no finding.
+    ``query`` runs SQL over the engine's tables, and ``search`` the queries over all replicas, where ``query`` has only
+    the dimension tables; ``findings_path``: where the engine wrote the findings; ``with_previous``: whether a table
+    ``previous`` holds the topics of an earlier audit; ``gap_ms``: the greatest span between an inventory and the
+    metadata that is no finding.
     """
     disks = query("SELECT * FROM disks")
     found = query(_TOTALS)

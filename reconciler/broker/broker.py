@@ -150,12 +150,8 @@ def decide(
 ) -> Decision | ControlResponse:
     """Look at the disks, and decide what a request changes and answers; nothing is changed.
 
-    Args:
-        store: of the broker; it is only read.
-        request: checked.
-        node_id: of the broker.
-        memory: of earlier requests.
-        epochs: of the broker's registration, and the greatest controller epoch so far; None: as ``memory`` knows them.
+    The store is only read, and the request is checked; ``epochs``: of the broker's registration, and the greatest
+    controller epoch so far; None: as ``memory`` knows them.
 
     Returns:
         The decision; or the answer to a request that is too old as a whole, and changes nothing.
@@ -183,10 +179,8 @@ def answer_from(decision: Decision, outcome: Outcome, memory: BrokerMemory) -> C
 def staleness(request: ControlRequest, broker_epoch: int, controller_epoch: int) -> KafkaError | None:
     """Return the error of a request that is too old, or None; epochs are checked first (FACTS §4.2, 2-3; §4.5, 1-2).
 
-    Args:
-        request: of a controller.
-        broker_epoch: of the broker's registration.
-        controller_epoch: the greatest of all requests that the broker has handled.
+    ``broker_epoch``: of the broker's registration; ``controller_epoch``: the greatest of all requests that it has
+    handled.
     """
     if request.broker_epoch != -1 and request.broker_epoch < broker_epoch:
         return KafkaError.STALE_BROKER_EPOCH

@@ -92,9 +92,7 @@ def encode_plan(plan: Plan) -> bytes:
 def parse_plan(data: bytes, location: str = "the plan") -> Plan:
     """Parse a plan, and check it by every rule.
 
-    Args:
-        data: the whole file.
-        location: its path, for messages.
+    ``location`` is its path, for messages.
 
     Raises:
         RefusedError: it is no plan, breaks a rule, or was changed in another way than by taking actions out; the

@@ -86,13 +86,8 @@ def gather_gate_inputs(
 ) -> GateInputs:
     """Gather the inputs of the gates.
 
-    Args:
-        view: the evidence.
-        candidates: all possible actions, each with its judged row.
-        picked: the actions of the plan.
-        choice: of the operator.
-        memory: of earlier runs.
-        now_ms: in ms since 1970.
+    ``candidates``: all possible actions, each with its judged row; ``picked``: the actions of the plan; ``memory``: of
+    earlier runs.
     """
     chosen = {action for action in picked if action.kind in STAGING_ACTIONS}
     staged = _of_brokers(view, chosen)
@@ -232,9 +227,7 @@ def led_elsewhere(
 ) -> frozenset[tuple[BrokerKey, str, int]]:
     """Find the replicas that their broker can fetch anew: another one leads the partition, is in sync, and lives.
 
-    Args:
-        states: by cluster.
-        replicas: topics by name.
+    ``states``: by cluster; ``replicas``: topics by name.
     """
     of_cluster: dict[str, list[tuple[BrokerKey, str, int]]] = defaultdict(list)
     for key in replicas:

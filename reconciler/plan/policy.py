@@ -214,10 +214,8 @@ def is_internal_topic(topic: str, patterns: Collection[str] = INTERNAL_TOPICS) -
 def cheapest(actions: Sequence[Action], need: int, unsafe: Collection[Action]) -> list[Action]:
     """Pick the least risky actions that free enough bytes, and the creations that belong to them.
 
-    Args:
-        actions: all candidates.
-        need: bytes to free; where all candidates free fewer, all are taken.
-        unsafe: actions that a gate would refuse; they are never picked.
+    ``need``: bytes to free; where all free fewer, all are taken; ``unsafe``: actions that a gate would refuse; they are
+    never picked.
     """
     candidates = [each for each in actions if each.kind in STAGING_ACTIONS and each.frees and each not in unsafe]
     candidates.sort(key=lambda each: (_rank(each), -each.frees, each.log_dir, each.name))

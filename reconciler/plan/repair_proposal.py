@@ -94,10 +94,7 @@ def propose_repair(
 ) -> tuple[Plan, tuple[UndecidedDuplicate, ...]]:
     """Make a plan of repairs, with its fingerprints. No gate holds it back: each repair is certain, or left alone.
 
-    Args:
-        view: the evidence, judged by the case table.
-        choice: of the operator.
-        origin: stands in the plan.
+    ``view``: the evidence, judged by the case table; ``origin`` stands in the plan.
 
     Returns:
         The plan, and the replicas that are live twice, of which a person has to say which copy stays.
@@ -198,10 +195,7 @@ _BECOMES_STRAY = (
 def certain_id(judged: Judged, view: RepairView, adopted: Collection[str]) -> Action | LeftAlone | None:
     """Decide about the topic ID of one live replica; None: it is in order.
 
-    Args:
-        judged: the replica, by the case table.
-        view: the evidence.
-        adopted: topics whose data the operator vouches for.
+    It is judged by the case table; ``adopted``: topics whose data the operator vouches for.
     """
     row = judged.observed
     assert row is not None

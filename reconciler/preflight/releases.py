@@ -165,8 +165,7 @@ def start_with_metadata(
         release: of the broker.
         mode: of the broker.
         effect: what the bytes do to a broker that reads them, if known. It counts more than the state, and covers a
-        form
-            that only we read. Without it ``malformed`` has the graver of its two possible answers.
+            form that only we read. Without it ``malformed`` has the graver of its two possible answers.
         version: in the file; 3.7 is the first release to accept another than 0.
 
     Raises:

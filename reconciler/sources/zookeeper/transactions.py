@@ -63,11 +63,8 @@ class SpokenFor(NamedTuple):
 def last_spoken_for(folder: str, zxid: int, keep: Callable[[str], object], owners: Collection[int]) -> SpokenFor | None:
     """Find out as of when a snapshot speaks; None: its last transaction is in no log of the folder.
 
-    Args:
-        folder: with the log files.
-        zxid: the last transaction that the snapshot holds for certain.
-        keep: whether the node of a path is read.
-        owners: the sessions with which nodes that are read go away.
+    ``folder`` has the log files; ``zxid``: the last transaction that the snapshot holds for certain; ``keep``: whether
+    the node of a path is read; ``owners``: the sessions with which nodes that are read go away.
     """
     spoken: SpokenFor | None = None
     for each in _from_log_with(folder, zxid):
