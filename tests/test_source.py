@@ -502,8 +502,7 @@ def printed_commands(source: Source) -> list[str]:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             spared.add(id(node.value))
-        is_epilog = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_EPILOG"
-        if is_epilog or (isinstance(node, ast.FunctionDef) and node.name == "_example"):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_EPILOG":
             spared |= {id(each) for each in ast.walk(node)}
         if isinstance(node, ast.keyword) and node.arg in HELP_TEXTS:
             spared |= {id(each) for each in ast.walk(node.value)}

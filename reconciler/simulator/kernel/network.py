@@ -10,7 +10,6 @@ timed out. A message that a machine sends to itself is neither late nor lost. So
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from reconciler.simulator.kernel.messages import Numbered, Request, Response
 from reconciler.simulator.kernel.ports import Answered, Schedule, Server, Timer
@@ -23,16 +22,6 @@ _LATE_MS = (50, 10_000)
 _PASSED_MS = (5, 2_000)
 _BROKEN_MS = (1, 500)
 """How long after a crash the other machines notice that their connections are gone."""
-
-
-class MachineLives(Schedule, Protocol):
-    """What the network needs of the world: time, events, and the life that each machine is in."""
-
-    def passes(self, machine: str) -> None:
-        """Count one action of a machine; raises when the machine has lost its power."""
-
-    def life_of(self, machine: str) -> int:
-        """Return how often a machine crashed."""
 
 
 class _Call:
@@ -51,7 +40,7 @@ class _Call:
 class SimulatedNetwork:
     """A :class:`~reconciler.simulator.kernel.Network`; an endpoint is the name of a machine."""
 
-    def __init__(self, machines: MachineLives, goes_wrong: Callable[[str], bool]) -> None:
+    def __init__(self, machines: Schedule, goes_wrong: Callable[[str], bool]) -> None:
         """Start without any server; ``goes_wrong`` draws whether a fault of a kind happens to one message."""
         self._machines, self._goes_wrong, self._random = machines, goes_wrong, machines.randomness("network")
         self._servers: dict[str, Server] = {}

@@ -60,7 +60,7 @@ class Journal(Protocol):
 
 
 class Schedule(Protocol):
-    """True time, chance and the one queue of events: what the network and the faults need of the world alike."""
+    """True time, chance, the lives of machines and the one queue of events: what the network and the faults need."""
 
     @property
     def now_ms(self) -> int:
@@ -73,6 +73,12 @@ class Schedule(Protocol):
         self, delay_ms: int, machine: str, label: str, act: Callable[[], None], *, outlives_crash: bool = False
     ) -> Timer:
         """Queue an event of a machine's present life; an empty machine makes it an event that no crash removes."""
+
+    def passes(self, machine: str) -> None:
+        """Count one action of a machine; raises when the machine has lost its power."""
+
+    def life_of(self, machine: str) -> int:
+        """Return how often a machine crashed."""
 
 
 def broker_endpoint(node_id: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -22,20 +23,17 @@ them next carries it out to its end. Exit code 3: refused, and nothing was chang
 """
 
 
-def _example(arguments: str) -> str:
-    return f"\b\nExample:\n  logstore namespace {arguments}"
-
-
 @click.group("namespace", cls=SuggestingGroup, epilog=_EPILOG)
 def command() -> None:
     """Namespaces of log dirs: directories for the tiers of org:apache, with the topics in them."""
 
 
-@command.command(
-    "create",
-    epilog=_example("create org:apache /disks/*/logstore --dry-run"),
-    short_help="Create a namespace with all its tiers.",
-)
+def _command(name: str, arguments: str, line: str) -> Callable[[Callable[..., Exit]], click.Command]:
+    """Make a command of the group, by its name, the arguments of its example, and its line of help."""
+    return command.command(name, epilog=f"\b\nExample:\n  logstore namespace {name} {arguments}", short_help=line)
+
+
+@_command("create", "org:apache /disks/*/logstore --dry-run", "Create a namespace with all its tiers.")
 @click.argument("namespace")
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @change_options
@@ -44,10 +42,8 @@ def create(**given: Any) -> Exit:
     return carry_out("ours.namespace", given, "create")
 
 
-@command.command(
-    "delete",
-    epilog=_example("delete org /disks/*/logstore --recursive --dry-run"),
-    short_help="Delete a namespace, empty or with all that is in it.",
+@_command(
+    "delete", "org /disks/*/logstore --recursive --dry-run", "Delete a namespace, empty or with all that is in it."
 )
 @click.argument("namespace")
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
@@ -65,11 +61,7 @@ def delete(**given: Any) -> Exit:
     return carry_out("ours.namespace", given, "delete")
 
 
-@command.command(
-    "move",
-    epilog=_example("move orders /disks/*/logstore --to org:apache"),
-    short_help="Move a topic to another namespace.",
-)
+@_command("move", "orders /disks/*/logstore --to org:apache", "Move a topic to another namespace.")
 @click.argument("topic")
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @click.option("--to", "namespace", required=True, metavar="NAMESPACE", help="Where it goes; '' is the default one.")
@@ -79,11 +71,7 @@ def move(**given: Any) -> Exit:
     return carry_out("ours.namespace", given, "move")
 
 
-@command.command(
-    "rename",
-    epilog=_example("rename org:apache:orders org:apache:purchases /disks/*/logstore"),
-    short_help="Give a topic another name.",
-)
+@_command("rename", "org:apache:orders org:apache:purchases /disks/*/logstore", "Give a topic another name.")
 @click.argument("topic")
 @click.argument("new_topic")
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
@@ -93,9 +81,7 @@ def rename(**given: Any) -> Exit:
     return carry_out("ours.namespace", given, "rename")
 
 
-@command.command(
-    "list", epilog=_example("list /disks/*/logstore --below org"), short_help="List namespaces, with what is in them."
-)
+@_command("list", "/disks/*/logstore --below org", "List namespaces, with what is in them.")
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @click.option("--below", metavar="NAMESPACE", default="", help="Only those below this one.")
 @output_options(*TEXT_FORMATS)
