@@ -104,9 +104,8 @@ def _loaded(data: bytes, location: str, what: str = "LeaderAndIsr request") -> A
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise InvalidRequestError(
-            location, [f"it is no JSON: {error}" if data else "the file is empty"], what
-        ) from error
+        reason = f"it is no JSON: {error}" if data else "the file is empty"
+        raise InvalidRequestError(location, [reason], what) from error
 
 
 def _object(document: object, location: str, what: str) -> FieldReader:
@@ -284,9 +283,7 @@ def _add_partition(partitions: dict[int, PartitionState], fields: FieldReader, t
 
 def _live_leader(fields: FieldReader) -> LiveLeader:
     return LiveLeader(
-        broker_id=fields.integer("brokerId", "id"),
-        host=fields.text("hostName", "host"),
-        port=fields.integer("port", least=0),
+        fields.integer("brokerId", "id"), fields.text("hostName", "host"), fields.integer("port", least=0)
     )
 
 
@@ -306,15 +303,8 @@ def _stop_partitions(document: FieldReader, flag: bool) -> Iterator[tuple[str, T
         for topic in document.objects("topicStates"):
             name = topic.text("topicName")
             for state in topic.objects("partitionStates"):
-                yield (
-                    name,
-                    None,
-                    StopPartition(
-                        state.integer("partitionIndex", least=0),
-                        state.integer("leaderEpoch", default=-1),
-                        state.boolean("deletePartition", default=False),
-                    ),
-                )
+                number, epoch = state.integer("partitionIndex", least=0), state.integer("leaderEpoch", default=-1)
+                yield name, None, StopPartition(number, epoch, state.boolean("deletePartition", default=False))
 
 
 def _stop_topics(
