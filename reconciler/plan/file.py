@@ -198,7 +198,7 @@ def _problems(fields: Mapping[str, Any], head: str, known: set[str]) -> list[str
     if fields.get("kind") not in list(ActionKind):  # a list: it may be no text at all
         reader.note(f"kind is {fields.get('kind')!r:.40}")
     kind = ActionKind(fields["kind"]) if not reader.reasons else None
-    _read_place(fields, reader, kind, known)
+    _read_place(reader, kind, known)
     if kind not in _ON_A_FILE:
         reader.text("topic")
         reader.integer("partition", least=0)
@@ -215,9 +215,7 @@ def _problems(fields: Mapping[str, Any], head: str, known: set[str]) -> list[str
     return [*found, "; ".join(reader.reasons)] if reader.reasons else found
 
 
-def _read_place(
-    fields: Mapping[str, Any], reader: json_text.FieldReader, kind: ActionKind | None, known: set[str]
-) -> None:
+def _read_place(reader: json_text.FieldReader, kind: ActionKind | None, known: set[str]) -> None:
     """Check where an action leads; a problem is noted in the reader."""
     name, log_dir = reader.text("name"), reader.text("log_dir")
     if log_dir not in known:

@@ -58,7 +58,6 @@ class _LoadedReplicas:
     """The replicas that a broker has loaded so far, for the later rules."""
 
     asked: BrokerAsked
-    wants: BrokerWants
     search_fails: bool = False
     """Whether a replica without topic ID makes the whole search for strays fail (FACTS §6.1, §6.2)."""
     current: dict[tuple[str, int], list[FindingPlace]] = field(default_factory=lambda: defaultdict(list))
@@ -80,7 +79,7 @@ class _LoadedReplica:
 
 def replica_findings(broker: SeenBroker, asked: BrokerAsked, wants: BrokerWants) -> Iterator[Finding]:
     """Yield all findings about directories, log dir by log dir, and then about duplicates."""
-    loading = _LoadedReplicas(asked, wants)
+    loading = _LoadedReplicas(asked)
     replicas: list[_LoadedReplica] = []
     for log_dir in broker.loaded:
         rows = {row["name"]: row for row in log_dir.rows}

@@ -99,7 +99,9 @@ def run(
         if report is not None:
             _write_report(result, report, call)
         listed = _listed(chosen, Format(form), all_rows)
-        _say_what_was_done(result, inputs)
+        say(f"{result.scope} ({result.engine})")
+        for note in result.notes:
+            say(f"note: {note}")
         _show(result, Format(form), output, listed, limit=limit, call=call)
     return Exit.CLEAN if result.is_clean else Exit.FINDINGS
 
@@ -173,12 +175,6 @@ def _listed(chosen: Collection[Verdict], form: Format, all_rows: bool) -> Sequen
     if form is Format.TABLE and not all_rows:
         return [verdict for verdict in URGENCY if verdict not in BENIGN]
     return URGENCY if all_rows else [verdict for verdict in URGENCY if verdict is not Verdict.OK]
-
-
-def _say_what_was_done(result: AuditResult, inputs: Inputs) -> None:
-    say(f"{result.scope} ({result.engine})")
-    for note in result.notes:
-        say(f"note: {note}")
 
 
 def _show(
