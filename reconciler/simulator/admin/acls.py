@@ -7,7 +7,7 @@ write, delete or alter may describe, and if there are no ACLs at all, the author
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -43,20 +43,6 @@ class Acl:
     """``User:alice``, or ``User:*`` for everybody."""
     operation: AclOperation
     allow: bool = True
-
-
-def encode_acls(acls: Iterable[Acl]) -> bytes:
-    """Encode ACLs as Kafka writes them, for every host."""
-    entries = [
-        {
-            "principal": acl.principal,
-            "permissionType": "Allow" if acl.allow else "Deny",
-            "operation": acl.operation.value,
-            "host": "*",
-        }
-        for acl in sorted(set(acls))
-    ]
-    return orjson.dumps({"version": 1, "acls": entries})
 
 
 def decode_acls(data: bytes) -> tuple[Acl, ...]:

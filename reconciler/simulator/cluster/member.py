@@ -21,7 +21,7 @@ from reconciler.simulator.controller import (
     FewerPartitionsSettings,
     fewer_partitions_extension,
 )
-from reconciler.simulator.kernel import Fault, FaultRates, Journal, Network, Timers, World, broker_endpoint
+from reconciler.simulator.kernel import Fault, FaultRates, World, broker_endpoint
 from reconciler.simulator.machine import (
     BrokerSettings,
     MachineDisks,
@@ -183,18 +183,11 @@ class Member:
         assert session is not None, "a broker that is up has a session"
         return session
 
-    def _make_controller(  # noqa: PLR0917
-        self,
-        node_id: int,
-        broker_epoch: Callable[[], int],
-        zookeeper: ZooKeeper,
-        network: Network,
-        timers: Timers,
-        journal: Journal,
-    ) -> Controller:
+    def _make_controller(self, broker_epoch: Callable[[], int]) -> Controller:
+        timers, journal = self._world.timers(self.name), self._world.history
         fewer = fewer_partitions_extension(timers.now_ms, self._settings.fewer_partitions)
         settings = replace(self._settings.controller, crash_before=self._power_goes)
-        return Controller(node_id, broker_epoch, zookeeper, network, timers, journal, settings, extensions=[fewer])
+        return Controller(self.node_id, broker_epoch, self.network, timers, journal, settings, extensions=[fewer])
 
     def _was_purged(self, purged: Purged) -> None:
         self.purged(purged)

@@ -18,7 +18,7 @@ from reconciler.simulator.controller.requests import Channels
 from reconciler.simulator.controller.settings import ControllerCrashError, ControllerMovedError, ControllerSettings
 from reconciler.simulator.controller.store import ClusterNodes, elect, elected
 from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse, Answer, Journal, Network, Timers
-from reconciler.simulator.zookeeper import CONTROLLER, Session, SessionExpiredError, ZooKeeper
+from reconciler.simulator.zookeeper import CONTROLLER, Session, SessionExpiredError
 
 _T = TypeVar("_T")
 
@@ -30,7 +30,6 @@ class Controller:
         self,
         node_id: int,
         broker_epoch: Callable[[], int],
-        zookeeper: ZooKeeper,
         network: Network,
         timers: Timers,
         journal: Journal,
@@ -38,7 +37,7 @@ class Controller:
         *,
         extensions: Sequence[Callable[[ActiveController], Extension]] = (),
     ) -> None:
-        """Do nothing until it is started; ZooKeeper is used through the session passed to :meth:`start`.
+        """Do nothing until it is started.
 
         The broker epoch is -1 where the broker is not registered. Each extension, such as fewer partitions, is made
         anew at every election.

@@ -54,12 +54,9 @@ class SimulatedBroker:
         timers: Timers,
         journal: Journal,
         settings: BrokerSettings,
-        make_controller: Callable[..., Controller],
+        make_controller: Callable[[Callable[[], int]], Controller],
     ) -> None:
-        """Put together a broker that is down.
-
-        ``make_controller`` takes node ID, broker epoch, ZooKeeper, network, timers and journal.
-        """
+        """Put together a broker that is down; ``make_controller`` takes a function that gives the broker's epoch."""
         self.node_id, self.settings, self.running = node_id, settings, False
         self._last_session: Session | None = None
         self._disks, self._zookeeper, self._network = disks, zookeeper, network

@@ -57,13 +57,10 @@ class BrokerLife:
         host: Host,
         broker: Broker,
         zookeeper: ZooKeeper,
-        make_controller: Callable[..., Controller],
+        make_controller: Callable[[Callable[[], int]], Controller],
         halt: Callable[[str], None],
     ) -> None:
-        """Connect the parts; nothing happens yet. ``halt`` ends this life, and says why.
-
-        ``make_controller`` takes node ID, broker epoch, ZooKeeper, network, timers and journal.
-        """
+        """Connect the parts; nothing happens yet. ``halt`` ends this life, and says why."""
         self.host, self.broker, self.store, self.halt = host, broker, broker.store, halt
         self.zookeeper = zookeeper
         self.metadata = MetadataCache()
@@ -85,9 +82,7 @@ class BrokerLife:
         self.serving.caught_up = self.in_sync.caught_up
         self.in_sync.agreed = self.serving.advance
         self.control.changed = self.fetching.start
-        self.controller = make_controller(
-            host.node_id, self.broker_epoch, zookeeper, host.network, host.timers, host.journal
-        )
+        self.controller = make_controller(self.broker_epoch)
         host.noticed = self.look_at_disks
 
     def begin(self) -> None:

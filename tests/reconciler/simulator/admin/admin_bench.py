@@ -6,10 +6,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
+import orjson
+
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import Admin
-from reconciler.simulator.admin.acls import Acl, Authorizer, encode_acls
+from reconciler.simulator.admin.acls import Acl, Authorizer
 from reconciler.simulator.admin.commands import TopicDescription
 from reconciler.simulator.kernel import MetadataRequest, MetadataResponse, PartitionMetadata, TopicMetadata
 from reconciler.simulator.zookeeper import (
@@ -159,6 +161,20 @@ def is_reassigned(description: TopicDescription, wanted: Mapping[int, Sequence[i
 def is_preferred(description: TopicDescription) -> bool:
     """Whether the first replica of every partition leads."""
     return all(partition.leader == partition.replicas[0] for partition in description.partitions)
+
+
+def encode_acls(acls: Iterable[Acl]) -> bytes:
+    """Encode ACLs as Kafka writes them, for every host."""
+    entries = [
+        {
+            "principal": acl.principal,
+            "permissionType": "Allow" if acl.allow else "Deny",
+            "operation": acl.operation.value,
+            "host": "*",
+        }
+        for acl in sorted(set(acls))
+    ]
+    return orjson.dumps({"version": 1, "acls": entries})
 
 
 def set_acls(session: Session, acls: Iterable[Acl], *, topic: str = "", namespace: str = "") -> None:

@@ -6,15 +6,8 @@ import pytest
 
 from logstore import KafkaError
 from reconciler.simulator.admin import AlterTopic, CommandOutcome, CreateTopic
-from reconciler.simulator.admin.acls import (
-    EVERYBODY,
-    Acl,
-    AclOperation,
-    Authorizer,
-    decode_acls,
-    encode_acls,
-)
-from tests.reconciler.simulator.admin.admin_bench import AdminBench, set_acls
+from reconciler.simulator.admin.acls import EVERYBODY, Acl, AclOperation, Authorizer, decode_acls
+from tests.reconciler.simulator.admin.admin_bench import AdminBench, encode_acls, set_acls
 
 ALICE, BOB = "User:alice", "User:bob"
 READ, WRITE, ALL, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.ALL, AclOperation.DESCRIBE

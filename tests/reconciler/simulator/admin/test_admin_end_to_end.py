@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -47,7 +48,7 @@ class Machines:
             timers = self.world.timers(broker_endpoint(node_id))
             broker = SimulatedBroker(
                 *(node_id, MachineDisks(str(root / f"machine-{node_id}"), 1), self.zookeeper, self.world.network),
-                *(timers, self.world.history, BrokerSettings(scheme=scheme), self.controller),
+                *(timers, self.world.history, BrokerSettings(scheme=scheme), partial(self.controller, node_id)),
             )
             self.brokers[node_id] = broker
             broker.start()
@@ -57,8 +58,10 @@ class Machines:
             BrokerNamespaces(broker.store, broker.session, lambda text: None).start()
         self.wait(lambda: bool(self.active))
 
-    def controller(self, node_id: int, broker_epoch: Callable[[], int], *ports: Any) -> Controller:
-        extension = fewer_partitions_extension(ports[2].now_ms, FEWER)
+    def controller(self, node_id: int, broker_epoch: Callable[[], int]) -> Controller:
+        timers = self.world.timers(broker_endpoint(node_id))
+        ports = (self.world.network, timers, self.world.history)
+        extension = fewer_partitions_extension(timers.now_ms, FEWER)
         return Controller(node_id, broker_epoch, *ports, extensions=[extension])
 
     def admin_of(self, broker: SimulatedBroker, timers: Any) -> Admin:

@@ -237,7 +237,6 @@ class Cluster:
         controller = Controller(
             number,
             lambda: self.epoch_of(number),
-            self.zookeeper,
             self,
             self.timers,
             self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -90,8 +91,8 @@ class Brokers:
         self.session = self.zookeeper.session("test")
         self.session.create(kafka_paths.CONTROLLER, znodes.encode_controller(1))
 
-    def _controller(self, *parts: object) -> HandController:
-        self.controllers.append(HandController(*parts))
+    def _controller(self, broker_epoch: Callable[[], int]) -> HandController:
+        self.controllers.append(HandController(broker_epoch))
         return self.controllers[-1]
 
     @property

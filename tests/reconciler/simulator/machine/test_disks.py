@@ -307,7 +307,7 @@ def test_a_disk_that_is_replaced_is_empty_and_another_one(disks: MachineDisks) -
     format_disk(disks, number)
     with opened(disks) as store:
         assert names(store) == []
-    assert sorted(os.listdir(f"{disks.root}/.aside")) == sorted(str(disks.serial(each)) for each in (0, 1))
+    assert sorted(os.listdir(f"{disks.root}/.unlinked")) == sorted(str(disks.serial(each)) for each in (0, 1))
 
 
 def test_a_failed_disk_that_is_replaced_never_comes_back(disks: MachineDisks) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -41,8 +42,12 @@ class Machine:
         settings = BrokerSettings(min_insync_replicas=2, flush_records=1)
         self.broker = SimulatedBroker(
             *(node_id, self.disks, cluster.zookeeper, self.world.network, self.world.timers(self.name)),
-            *(self.world.history, settings, Controller),
+            *(self.world.history, settings, partial(self.controller, node_id)),
         )
+
+    def controller(self, node_id: int, broker_epoch: Callable[[], int]) -> Controller:
+        world = self.world
+        return Controller(node_id, broker_epoch, world.network, world.timers(self.name), world.history)
 
     @property
     def running(self) -> bool:
