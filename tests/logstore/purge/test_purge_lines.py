@@ -1,0 +1,117 @@
+"""What a purge writes into the ledger of what was begun before, of what held nothing, and of what it must leave."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from layout.ours import LedgerEvent
+from logstore.fs import Disk
+from logstore.log_dir import FallbackRecords, LogDir
+from logstore.purge import PurgeRules
+from logstore.purge.report import KeepReason
+from logstore.staging import list_staged, note_event, planned_restore, staging_roots
+from tests.logstore.engine import NOW_MS, DiskThat, ledger_events
+from tests.logstore.purge.test_purge import LATER_MS, NoRoomForLines, RootSyncFails, only, staged
+
+
+class Writing(Disk):
+    """Keeps the lines that are written."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+
+    def write(self, descriptor: int, data: bytes) -> None:
+        self.lines += data.splitlines()
+        super().write(descriptor, data)
+
+
+def test_what_was_begun_is_announced_once_however_often_it_is_tried(tmp_path: Path) -> None:
+    disk = DiskThat(fails={"unlink"})
+    with staged(tmp_path / "disk", 3, disk=disk) as log_dir:
+        only(log_dir, PurgeRules(LATER_MS - 8000), workers=1)
+        log_dir.abandon()
+    writing = Writing()
+    with LogDir.open(str(tmp_path / "disk"), disk=writing) as log_dir:
+        assert len(only(log_dir, PurgeRules(LATER_MS), workers=1).purged) == 3
+    assert sum(b'["purging"' in line for line in writing.lines) == 1
+    assert sum(b'["purged"' in line for line in writing.lines) == 3
+
+
+def test_a_replica_without_a_file_is_gone_all_the_same_when_it_is_purged(tmp_path: Path) -> None:
+    root = tmp_path / "disk" / "deleting"
+    with staged(tmp_path / "disk", 2) as log_dir:
+        empty = root / list_staged(log_dir)[0].name
+        shutil.rmtree(empty)
+        empty.mkdir()
+        assert len(only(log_dir, PurgeRules(LATER_MS)).purged) == 2
+    assert set(ledger_events(root).values()) == {LedgerEvent.PURGED}
+
+
+def test_what_a_process_holds_is_not_even_announced_where_it_is_to_be_kept(tmp_path: Path) -> None:
+    with staged(tmp_path / "disk", 3) as log_dir:
+        held = list_staged(log_dir)[1]
+        with next((tmp_path / "disk" / held.location).glob("*.log")).open("rb"):
+            report = only(log_dir, PurgeRules(LATER_MS, keep_held=True))
+        assert (len(report.purged), [(kept.location, kept.why) for kept in report.kept]) == (
+            2,
+            [(held.location, KeepReason.IN_USE)],
+        )
+        assert len(list((tmp_path / "disk" / held.location).iterdir())) == 3
+        assert planned_restore(log_dir, held)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_of_an_empty_directory_whose_replica_was_restored_nothing_new_is_said(
+    tmp_path: Path, is_cancelled: bool
+) -> None:
+    cancel, root = threading.Event(), tmp_path / "disk" / "deleting"
+    with staged(tmp_path / "disk", 1) as log_dir:
+        empty = root / list_staged(log_dir)[0].name
+        with closing(staging_roots(log_dir)) as roots:
+            note_event(log_dir, next(roots)[1], FallbackRecords(None), LedgerEvent.RESTORED, [empty.name], durable=True)
+        shutil.rmtree(empty)
+        empty.mkdir()
+        if is_cancelled:
+            cancel.set()
+        assert only(log_dir, PurgeRules(LATER_MS, cancel=cancel), workers=1).cancelled is is_cancelled
+    assert empty.exists() is is_cancelled
+    assert ledger_events(root) == {empty.name: LedgerEvent.RESTORED}
+
+
+def test_what_was_begun_is_never_restored_though_the_next_purge_is_cancelled_before_it_touches_it(
+    tmp_path: Path,
+) -> None:
+    disk, cancel = DiskThat(fails={"unlink"}), threading.Event()
+    with staged(tmp_path / "disk", 2, disk=disk) as log_dir:
+        only(log_dir, PurgeRules(LATER_MS), workers=1)
+        log_dir.abandon()
+    cancel.set()
+    with LogDir.open(str(tmp_path / "disk")) as log_dir:
+        assert only(log_dir, PurgeRules(LATER_MS, cancel=cancel)).cancelled
+        assert [each.may_be_partly_purged for each in list_staged(log_dir)] == [True, True]
+    assert set(ledger_events(tmp_path / "disk" / "deleting").values()) == {LedgerEvent.PURGING}
+
+
+def test_where_nothing_was_removed_nothing_has_to_be_confirmed(tmp_path: Path) -> None:
+    disk, cancel = RootSyncFails(), threading.Event()
+    disk.number = None
+    cancel.set()
+    with staged(tmp_path / "disk", 2, disk=disk) as log_dir:
+        log_dir.ledgers.of(log_dir.root.child("deleting"))  # which syncs the staging root as well
+        disk.number = errno.ENOSPC
+        report = only(log_dir, PurgeRules(LATER_MS, cancel=cancel))
+    assert (report.cancelled, report.failures, report.error) == (True, [], None)
+
+
+def test_a_full_disk_announces_no_more_once_the_purge_is_cancelled(tmp_path: Path) -> None:
+    disk, cancel = NoRoomForLines(1600), threading.Event()
+    with staged(tmp_path / "disk", 70, disk=disk) as log_dir:
+        rules = PurgeRules(NOW_MS + 100_000, cancel=cancel, progress=lambda *_: cancel.set())
+        assert only(log_dir, rules, workers=1).cancelled
+    assert disk.announced == [32]
