@@ -115,3 +115,22 @@ def test_a_full_disk_announces_no_more_once_the_purge_is_cancelled(tmp_path: Pat
         rules = PurgeRules(NOW_MS + 100_000, cancel=cancel, progress=lambda *_: cancel.set())
         assert only(log_dir, rules, workers=1).cancelled
     assert disk.announced == [32]
+
+
+def test_a_disk_without_room_for_a_line_gets_it_from_the_first_that_are_purged(tmp_path: Path) -> None:
+    class GetsRoom(NoRoomForLines):
+        def rmdir(self, parent: int, name: str) -> None:
+            super().rmdir(parent, name)
+            self.most_bytes = 1 << 20
+
+    disk = GetsRoom(0)
+    with staged(tmp_path / "disk", 40, disk=disk) as log_dir:
+        assert len(only(log_dir, PurgeRules(NOW_MS + 100_000)).purged) == 40
+    assert disk.announced == [8]
+
+
+def test_of_a_log_dir_that_is_offline_it_is_said_though_nothing_is_due(tmp_path: Path) -> None:
+    with staged(tmp_path / "disk", 1) as log_dir:
+        log_dir.failed("it cannot be listed", OSError(errno.EIO, "Input/output error"))
+        assert "offline" in str(only(log_dir, PurgeRules(NOW_MS)).error)
+        log_dir.abandon()
