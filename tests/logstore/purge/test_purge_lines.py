@@ -13,7 +13,7 @@ import pytest
 from layout.ours import LedgerEvent
 from logstore.fs import Disk
 from logstore.log_dir import FallbackRecords, LogDir
-from logstore.purge import PurgeRules
+from logstore.purge import PurgeRules, planned_purge
 from logstore.purge.report import KeepReason
 from logstore.staging import list_staged, note_event, planned_restore, staging_roots
 from tests.logstore.engine import NOW_MS, DiskThat, ledger_events
@@ -57,7 +57,10 @@ def test_what_a_process_holds_is_not_even_announced_where_it_is_to_be_kept(tmp_p
     with staged(tmp_path / "disk", 3) as log_dir:
         held = list_staged(log_dir)[1]
         with next((tmp_path / "disk" / held.location).glob("*.log")).open("rb"):
-            report = only(log_dir, PurgeRules(LATER_MS, keep_held=True))
+            rules = PurgeRules(LATER_MS, keep_held=True)
+            planned = planned_purge(log_dir, rules)
+            report = only(log_dir, rules)
+        assert (planned.purged, planned.kept) == (report.purged, report.kept)
         assert (len(report.purged), [(kept.location, kept.why) for kept in report.kept]) == (
             2,
             [(held.location, KeepReason.IN_USE)],
