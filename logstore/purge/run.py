@@ -351,8 +351,6 @@ def _judged(staging: StagingRoot, names: list[tuple[DirectoryName, int]]) -> Ite
     for name, inode in names:
         try:
             judged = staging.judge(name, inode)
-        except FileNotFoundError:
-            continue
         except UnsafePathError as error:
             judged = KeptDirectory(staging.location(name.text), KeepReason.DAMAGED_RECORD, str(error))
         if judged is not None:

@@ -130,6 +130,12 @@ def test_only_what_is_meant_is_looked_at(case: Case) -> None:
     assert seen == [f"deleting/{NAME}"]
 
 
+def test_nothing_is_said_of_what_has_no_record_where_only_some_are_meant(case: Case) -> None:
+    damage_line_of(case.directory.parent, NAME)
+    assert isinstance(case.judge(), KeptDirectory)
+    assert case.judge(PurgeRules(DUE_MS, only=lambda _: True)) is None
+
+
 def test_a_directory_that_a_process_holds_can_be_left_alone(case: Case) -> None:
     case.holders[segment(case).stat().st_ino] = (FileHolder(42, "java"),)
     kept = case.judge(PurgeRules(DUE_MS, keep_held=True))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
+import subprocess
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -13,10 +15,11 @@ import pytest
 from layout.ours import LedgerEvent
 from logstore.fs import Disk
 from logstore.log_dir import FallbackRecords, LogDir
-from logstore.purge import PurgeRules, planned_purge
+from logstore.purge import PurgeRules, planned_purge, purge_steps
+from logstore.purge import run as purge_module
 from logstore.purge.report import KeepReason
 from logstore.staging import list_staged, note_event, planned_restore, staging_roots
-from tests.logstore.engine import NOW_MS, DiskThat, ledger_events
+from tests.logstore.engine import NOW_MS, ORDERS_ID, DiskThat, ledger_events
 from tests.logstore.purge.test_purge import LATER_MS, NoRoomForLines, RootSyncFails, only, staged
 
 
@@ -137,3 +140,48 @@ def test_of_a_log_dir_that_is_offline_it_is_said_though_nothing_is_due(tmp_path:
         log_dir.failed("it cannot be listed", OSError(errno.EIO, "Input/output error"))
         assert "offline" in str(only(log_dir, PurgeRules(NOW_MS)).error)
         log_dir.abandon()
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to mount")
+def test_a_mount_point_without_a_line_is_kept_and_the_others_go(tmp_path: Path) -> None:
+    with staged(tmp_path / "disk", 2) as log_dir:
+        mounted = tmp_path / "disk" / "deleting" / f"{ORDERS_ID}_9"
+        mounted.mkdir()
+        (tmp_path / "other").mkdir()
+        if subprocess.run(
+            ["mount", "--bind", tmp_path / "other", mounted], capture_output=True, check=False
+        ).returncode:
+            pytest.skip("mounting is not allowed here")
+        try:
+            report = only(log_dir, PurgeRules(LATER_MS))
+        finally:
+            subprocess.run(["umount", mounted], check=True)
+    (kept,) = report.kept
+    assert (len(report.purged), report.error, kept.why) == (2, None, KeepReason.DAMAGED_RECORD)
+    assert "mounted" in kept.reason
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_the_freed_space_is_what_the_disk_has_more_than_before_also_after_a_part_of_a_replica(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cancelled: bool
+) -> None:
+    free, cancel = iter([1000, 5000]), threading.Event()
+    monkeypatch.setattr(purge_module, "_free_bytes", lambda _: next(free))
+    with staged(tmp_path / "disk", 1) as log_dir:
+        rules = PurgeRules(LATER_MS, cancel=cancel, progress=lambda *_: cancel.set() if is_cancelled else None)
+        report = only(log_dir, rules, workers=1)
+    assert (len(report.purged), report.freed_bytes) == (0 if is_cancelled else 1, 4000)
+
+
+def test_a_simulation_purges_by_name_whatever_the_order_of_inodes(tmp_path: Path) -> None:
+    with staged(tmp_path / "disk", 3) as log_dir:
+        first, *_, last = (tmp_path / "disk" / each.location for each in list_staged(log_dir))
+        first.rename(tmp_path / "aside")
+        last.rename(first)
+        (tmp_path / "aside").rename(last)
+        assert [str(each.partition) for each in purge_steps(log_dir, PurgeRules(LATER_MS))] == [
+            "orders-0",
+            "orders-1",
+            "orders-2",
+        ]
