@@ -60,7 +60,7 @@ class Removal:
         files = [entry for entry in entries if not entry.is_dir(follow_symlinks=False)]
         if len(files) < len(entries):
             for entry in entries:
-                if entry.is_dir(follow_symlinks=False) and not due.cancelled:
+                if entry.is_dir(follow_symlinks=False):
                     self._remove_directory(directory, entry.name, due, depth + 1)
         self._remove_files(directory, files, due)
 

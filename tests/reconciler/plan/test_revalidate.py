@@ -75,3 +75,11 @@ def test_a_due_time_that_was_given_before_is_recognised(broker: PlanBroker) -> N
     assert looked_at(broker, plan.actions[0]).status is None
     broker.apply(plan)
     assert looked_at(broker, plan.actions[0]).status == "already"
+
+
+def test_a_directory_that_was_staged_as_another_partition_is_not_taken_for_what_was_planned(broker: PlanBroker) -> None:
+    replica = broker.replica("gone-0", GONE)
+    action = only(broker)
+    replica.rename(replica.with_name("gone-5"))
+    assert broker.apply(broker.plan()).is_complete
+    assert looked_at(broker, action).status == "skipped"
