@@ -93,6 +93,12 @@ def test_an_event_that_is_no_text_is_bad(kind: object) -> None:
     assert "is no event" in reason
 
 
+def test_a_mark_with_a_value_more_is_bad_and_says_nothing_of_what_was_durable() -> None:
+    values = json.loads(encode_mark(1 << 40)[9:])
+    names, reasons = parsed_after_one_of_its_topic(line(*values, 1))
+    assert (len(names), len(reasons)) == (1, 1)
+
+
 @given(st.lists(RECORDS, min_size=1, max_size=4))
 def test_a_regular_entry_keeps_every_rule_that_the_slow_path_checks(records: list[StagedRecord]) -> None:
     lines = [encode_staged(f"{each.topic_id}_{each.partition}", each) for each in records]

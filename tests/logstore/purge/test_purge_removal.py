@@ -297,3 +297,10 @@ def test_what_appears_in_it_meanwhile_is_not_lost(case: Case) -> None:
     assert due.problem is not None
     assert "something new" in due.problem
     assert (case.directory / "new").read_text() == "new"
+
+
+def test_a_directory_of_which_a_file_went_meanwhile_is_not_called_gone(case: Case) -> None:
+    gone = "leader-epoch-checkpoint"
+    due = case.remove(disk=SwappingDisk(gone, (case.directory / gone).unlink, "unlink"))
+    assert (due.removed, due.problem) == (False, f"deleting/{NAME} is not purged whole: No such file or directory")
+    assert case.directory.exists()

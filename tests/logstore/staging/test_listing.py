@@ -21,6 +21,7 @@ from logstore.fs import Directory
 from logstore.log_dir import FallbackRecords, LogDir, ReadOnlyLogDir
 from logstore.log_dir import ledger as ledger_module
 from logstore.staging import (
+    BROKERS_STRAY,
     Placement,
     RootLedger,
     damaged_lines,
@@ -28,6 +29,7 @@ from logstore.staging import (
     list_staged,
     placement,
     read_staged,
+    records,
     restored_path,
     staged_names,
     topic_id_in,
@@ -289,6 +291,19 @@ def test_strays_that_a_broker_left_are_reported_without_a_due_time(log_dir: Any)
     assert (found.name, found.partition, found.record, found.is_due(1 << 62)) == (name, ORDERS, None, False)
     assert found.topic_id == ORDERS_ID
     assert "a broker left it" in found.problem
+
+
+def test_a_stray_whose_topic_id_the_disk_does_not_give_is_still_there(
+    log_dir: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise FailedReadError("cannot be read (Input/output error)")
+
+    stray = log_dir.replica(f"orders-0.{UNIQUE}-stray")
+    monkeypatch.setattr(records, "read_small_file", fails)
+    (found,) = listed(log_dir.path)
+    assert (found.unread, found.topic_id, found.inode) == (True, None, os.stat(stray).st_ino)
+    assert found.problem == BROKERS_STRAY
 
 
 def test_a_stray_whose_name_may_be_cut_is_not_taken_at_its_name(log_dir: Any) -> None:

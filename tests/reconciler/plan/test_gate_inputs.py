@@ -160,3 +160,22 @@ def test_a_replica_is_led_elsewhere_by_a_live_broker_in_sync_and_by_no_other(bro
     asked = [(key, "orders", partition) for key in (own, other) for partition in range(3)]
     assert led_elsewhere({CLUSTER: broker.state()}, asked) == {(own, "orders", 0), (other, "orders", 2)}
     assert led_elsewhere({}, asked) == frozenset()
+
+
+@pytest.mark.parametrize("is_live", [False, True])
+def test_a_log_dir_with_strays_alone_holds_nothing_that_would_be_another_brokers(
+    broker: PlanBroker, is_live: bool
+) -> None:
+    placed = (str(broker.directory_ids[1]), None)
+    broker.wanted("orders", ORDERS, 0, directories=placed)
+    for number in range(2):
+        (broker.log_dirs[1] / f"clicks-{2 * number + 1}").rename(broker.log_dirs[0] / f"clicks-{2 * number + 1}")
+    broker.stray("gone-0", GONE, disk=1)
+    if is_live:
+        broker.replica("gone-1", GONE, disk=1)
+    try:
+        broker.plan(PlanChoice(LOOSE, strays=True))
+    except GatesShutError as error:
+        assert [refusal.gate for refusal in error.refusals] == [Gate.LOG_DIR] and is_live
+    else:
+        assert not is_live
