@@ -14,7 +14,7 @@ import pytest
 
 from layout.ours import LedgerEvent
 from logstore.fs import Disk
-from logstore.log_dir import FallbackRecords, LogDir
+from logstore.log_dir import FallbackRecords, FileHolder, LogDir, OpenFiles, UnseenProcess
 from logstore.purge import PurgeRules, planned_purge, purge_steps
 from logstore.purge import run as purge_module
 from logstore.purge.report import KeepReason
@@ -185,3 +185,13 @@ def test_a_simulation_purges_by_name_whatever_the_order_of_inodes(tmp_path: Path
             "orders-1",
             "orders-2",
         ]
+
+
+def test_a_purge_names_the_processes_that_it_could_not_look_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unseen = (UnseenProcess(FileHolder(42, "java"), "Permission denied"),)
+    monkeypatch.setattr(purge_module, "find_open_files", lambda *_: OpenFiles(unseen=unseen))
+    with staged(tmp_path / "disk", 1) as log_dir:
+        assert only(log_dir, PurgeRules(NOW_MS)).unseen_processes == (), "nothing is due, so nobody was asked"
+        assert only(log_dir, PurgeRules(LATER_MS)).unseen_processes == unseen

@@ -304,3 +304,29 @@ def test_a_directory_of_which_a_file_went_meanwhile_is_not_called_gone(case: Cas
     due = case.remove(disk=SwappingDisk(gone, (case.directory / gone).unlink, "unlink"))
     assert (due.removed, due.problem) == (False, f"deleting/{NAME} is not purged whole: No such file or directory")
     assert case.directory.exists()
+
+
+def test_a_link_that_is_larger_than_a_step_is_unlinked_and_not_cut_off(case: Case) -> None:
+    link, disk = case.directory / "link", Noting()
+    link.symlink_to("/".join(["elsewhere"] * 40))
+    if not link.lstat().st_blocks:
+        pytest.skip("here a link takes no space of its own")
+    for name in case.names() - {"link"}:
+        (case.directory / name).unlink()
+    due = case.remove(PurgeRules(DUE_MS, step_bytes=1), disk)
+    assert (due.problem, disk.steps) == (None, ["unlink link", f"rmdir {NAME}"])
+
+
+def test_what_lies_deeper_is_measured_and_counted_too(case: Case) -> None:
+    inner = case.directory / "inner" / "deeper"
+    inner.mkdir(parents=True)
+    (inner / "file").write_bytes(os.urandom(50_000))
+    number = (inner / "file").stat().st_ino
+    files = [each for each in case.directory.rglob("*") if each.is_file()]
+    allocated = sum(512 * each.stat().st_blocks for each in files)
+    staging = case.staging()
+    with staging.root, staging.root.child(NAME) as directory:
+        planned = measure_removal(directory, {number: (FileHolder(42, "java"),)})
+    assert [inode for inode, *_ in planned.held] == [number]
+    due = case.remove()
+    assert (due.files, due.bytes) == (planned.files, planned.bytes) == (4, allocated)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.desired import BrokerKey
+from reconciler.desired import BrokerKey, MetadataIdentity
 from reconciler.plan import (
     INTERNAL_TOPICS,
     Gate,
@@ -16,9 +16,20 @@ from reconciler.plan import (
     is_internal_topic,
     led_elsewhere,
 )
-from reconciler.plan.gate_inputs import EarlierRuns
+from reconciler.plan.gate_inputs import EarlierRuns, UsedMetadata, went_back
+from reconciler.plan.gates import CLOCK_TOLERANCE_MS
 from reconciler.verdicts import CLOCK_SKEW_MS
-from tests.reconciler.plan.plan_broker import CLICKS, CLUSTER, GONE, HOUR_MS, OLD, ORDERS, PlanBroker, written_at
+from tests.reconciler.plan.plan_broker import (
+    CLICKS,
+    CLUSTER,
+    GONE,
+    HOUR_MS,
+    NOW_MS,
+    OLD,
+    ORDERS,
+    PlanBroker,
+    written_at,
+)
 
 LOOSE = Policy(Policy.cautious().oldest_ms, 0.3, 1.0, None)
 """Every gate but those of share and count, which small brokers would shut."""
@@ -179,3 +190,10 @@ def test_a_log_dir_with_strays_alone_holds_nothing_that_would_be_another_brokers
         assert [refusal.gate for refusal in error.refusals] == [Gate.LOG_DIR] and is_live
     else:
         assert not is_live
+
+
+@pytest.mark.parametrize(("older_ms", "is_said"), [(0, False), (CLOCK_TOLERANCE_MS, False), (60_001, True)])
+def test_metadata_went_back_where_its_time_is_older_than_clocks_may_differ(older_ms: int, is_said: bool) -> None:
+    used = [UsedMetadata("describe", None, None, NOW_MS, NOW_MS)]
+    identity = MetadataIdentity("describe", "/metadata", timestamp_ms=NOW_MS - older_ms)
+    assert (went_back(identity, used) is not None) is is_said
