@@ -167,3 +167,11 @@ def test_every_repair_but_that_of_a_duplicate_changes_one_file() -> None:
     assert PLAN.repairs_only
     assert not replace(PLAN, actions=()).repairs_only
     assert not replace(PLAN, actions=(WRITE, replace(STAGE, kind=ActionKind.STAGE))).repairs_only
+
+
+@pytest.mark.parametrize("path", ["meta.properties", "t-0/meta.properties.tmp", "../meta.properties.tmp", "t-0"])
+def test_nothing_but_what_a_broker_leaves_behind_is_removed_as_that(path: str) -> None:
+    leftover = replace(DROP, kind=ActionKind.REMOVE_LEFTOVER, name="meta.properties.tmp", drops=(), writes=MISSING)
+    assert parse_plan(encode_plan(sealed(replace(PLAN, actions=(leftover,))))).actions[0].name == leftover.name
+    with pytest.raises(RefusedError, match="is no place for"):
+        encode_plan(sealed(replace(PLAN, actions=(replace(leftover, name=path),))))
