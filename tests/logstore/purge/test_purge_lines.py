@@ -195,3 +195,17 @@ def test_a_purge_names_the_processes_that_it_could_not_look_into(
     with staged(tmp_path / "disk", 1) as log_dir:
         assert only(log_dir, PurgeRules(NOW_MS)).unseen_processes == (), "nothing is due, so nobody was asked"
         assert only(log_dir, PurgeRules(LATER_MS)).unseen_processes == unseen
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
+def test_where_what_is_purged_cannot_be_noted_lack_of_room_alone_is_no_failure(tmp_path: Path, number: int) -> None:
+    class Forgets(Disk):
+        def write(self, descriptor: int, data: bytes) -> None:
+            if b'["purged"' in data:
+                raise OSError(number, os.strerror(number))
+            super().write(descriptor, data)
+
+    with staged(tmp_path / "disk", 2, disk=Forgets()) as log_dir:
+        report = only(log_dir, PurgeRules(LATER_MS))
+    assert (len(report.purged), report.error is None) == (2, number == errno.ENOSPC)
+    assert set(ledger_events(tmp_path / "disk" / "deleting").values()) == {LedgerEvent.PURGING}
