@@ -119,3 +119,23 @@ def test_no_more_than_the_newest_are_read(log_dir: str) -> None:
         put(log_dir, replace(JOURNAL, started_ms=number))
     journals = read_history([log_dir]).journals
     assert (len(journals), journals[0][1].started_ms) == (MOST_READ, 5)
+
+
+def test_cut_short_are_the_runs_of_the_same_plan_that_have_no_end(log_dir: str) -> None:
+    cut = replace(JOURNAL, started_ms=1, finished_ms=None)
+    for journal in (cut, replace(JOURNAL, started_ms=2), replace(cut, plan="b" * 64)):
+        put(log_dir, journal)
+    assert read_history([log_dir]).cut_short(JOURNAL.plan) == [(log_dir, cut)]
+
+
+def test_a_run_of_repairs_alone_condemned_nothing_and_one_without_a_line_says_what_it_knew(log_dir: str) -> None:
+    put(log_dir, replace(JOURNAL, lines=({**SEEN, "kind": "rebuild_checkpoint"},)))
+    assert read_history([log_dir]).memory().metadata == {}
+    put(log_dir, replace(JOURNAL, started_ms=NOW_MS + 1, lines=()))
+    memory = read_history([log_dir]).memory()
+    assert (memory.metadata, memory.written) == ({CLUSTER: (10, 30)}, {log_dir: NOW_MS + 5})
+
+
+def test_a_sighting_is_as_old_as_the_oldest_of_its_metadata(log_dir: str) -> None:
+    put(log_dir, replace(JOURNAL, metadata=(SOURCE, {**SOURCE, "timestamp_ms": str(NOW_MS - 70)})))
+    assert read_history([log_dir]).memory().sightings == {(log_dir, 7, "t"): (Sighting(NOW_MS - 70, NOW_MS),)}
