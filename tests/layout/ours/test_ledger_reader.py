@@ -86,6 +86,14 @@ def test_a_namespace_that_is_left_out_is_bad_on_the_fast_path_too() -> None:
     assert "namespace is ''" in reason
 
 
+@pytest.mark.parametrize("topic", ["orders\0", ""])
+def test_a_topic_that_no_path_can_hold_is_bad_though_its_path_is_made_of_it(topic: str) -> None:
+    values = json.loads(encode_staged(*regular(1))[9:])
+    values[2], values[5] = topic, f"{topic}-1"
+    names, reasons = parsed_after_one_of_its_topic(line(*values))
+    assert (len(names), len(reasons)) == (1, 1)
+
+
 @pytest.mark.parametrize("kind", [["purging"], {"purging": 1}, None, 3])
 def test_an_event_that_is_no_text_is_bad(kind: object) -> None:
     names, (reason,) = parsed_after_one_of_its_topic(line(kind, regular(0)[0]))

@@ -83,3 +83,12 @@ def test_a_directory_that_was_staged_as_another_partition_is_not_taken_for_what_
     replica.rename(replica.with_name("gone-5"))
     assert broker.apply(broker.plan()).is_complete
     assert looked_at(broker, action).status == "skipped"
+
+
+def test_another_replica_that_lives_in_its_place_is_not_the_one_that_was_to_come_back(broker: PlanBroker) -> None:
+    stray = broker.stray("orders-0", ORDERS)
+    action = only(broker)
+    broker.replica("orders-0", ORDERS)
+    shutil.rmtree(stray)
+    checked = looked_at(broker, action)
+    assert (checked.status, "another directory" in checked.detail) == ("skipped", True)
