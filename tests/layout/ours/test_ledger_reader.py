@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -84,6 +85,12 @@ def test_a_namespace_that_is_left_out_is_bad_on_the_fast_path_too() -> None:
     names, (reason,) = parsed_after_one_of_its_topic(line(*values))
     assert len(names) == 1
     assert "namespace is ''" in reason
+
+
+def test_values_nested_without_end_are_bad_and_cost_that_line_alone() -> None:
+    text = b"[" * 100_000 + b"]" * 100_000
+    names, (reason,) = parsed_after_one_of_its_topic(b"%08x %b\n" % (crc32(text), text))
+    assert (len(names), reason) == (1, "it is no array")
 
 
 @pytest.mark.parametrize("topic", ["orders\0", ""])

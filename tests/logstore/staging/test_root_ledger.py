@@ -19,7 +19,16 @@ from logstore import ChangeRefusedError, DamagedRecordError
 from logstore.fs import Directory
 from logstore.log_dir import FallbackRecords, Ledgers, LogDir, ReadOnlyLogDir
 from logstore.staging import Placement, RootLedger, find_staged, note_event, open_staging_root
-from tests.logstore.engine import NOW_MS, ORDERS_ID, OTHER_ID, DiskThat, ledger_events, open_descriptors, write_ledger
+from tests.logstore.engine import (
+    NOW_MS,
+    ORDERS_ID,
+    OTHER_ID,
+    DiskThat,
+    formatted,
+    ledger_events,
+    open_descriptors,
+    write_ledger,
+)
 
 STAGED, RESTORED, PURGING, PURGED, KEPT = LedgerEvent
 NAMES = [f"{ORDERS_ID}_{number}" for number in range(8)]
@@ -27,7 +36,9 @@ STRAY = f"orders-0.{'0123456789abcdef' * 2}-stray"
 
 
 def record(partition: int = 0, path: str | None = None) -> StagedRecord:
-    return StagedRecord("orders", partition, ORDERS_ID, path or f"orders-{partition}", "STALE_ID", "", NOW_MS, NOW_MS)
+    return StagedRecord(
+        "orders", partition, ORDERS_ID, path or f"orders-{partition}", "STALE_ID", "why", NOW_MS, NOW_MS
+    )
 
 
 def of_a_later_release(folder: Path) -> None:
@@ -199,3 +210,16 @@ def test_damaged_lines_of_both_ledgers_are_told_by_file_and_number(case: Case) -
     ]
     with pytest.raises(DamagedRecordError, match=r"no line in .* that can be read \(line 2 of"):
         ledger.record_of(parse_staged(NAMES[0]))
+
+
+@pytest.mark.parametrize(("scheme", "is_sure"), [("flat", True), ("namespaced", False), ("by-topic-id", False)])
+def test_a_record_surely_is_its_own_only_where_the_scheme_is_that_of_its_former_path(
+    tmp_path: Path, scheme: str, is_sure: bool
+) -> None:
+    with LogDir.open(str(formatted(tmp_path / "disk", scheme=scheme))) as log_dir:
+        root = open_staging_root(log_dir, Placement.INSIDE)
+        assert root is not None
+        with root:
+            write_ledger(Path(root.path), {name: record(number) for number, name in enumerate(NAMES)})
+            ledger = RootLedger(log_dir, root, FallbackRecords(None))
+            assert (ledger.regular_record(NAMES[7]) == record(7)) is is_sure

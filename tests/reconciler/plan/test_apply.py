@@ -356,6 +356,15 @@ def test_a_disk_that_fails_fails_its_own_actions_alone(messy: PlanBroker) -> Non
     for each in outcome.results:
         by_disk[each.action.log_dir].add(each.status.value)
     assert by_disk == {messy.paths[0]: {"done"}, messy.paths[1]: {"failed"}}
+    assert outcome.notes == [], "of a disk that is offline nobody expects the end of a journal"
+
+
+def test_a_log_dir_that_cannot_be_read_refuses_all_that_is_no_repair(messy: PlanBroker) -> None:
+    plan = messy.plan(PlanChoice(Policy.kip516()))
+    properties = messy.log_dirs[1] / "meta.properties"
+    properties.unlink()
+    properties.mkdir()
+    assert f"{messy.paths[1]} is not the log dir that it was made for: " in reasons(messy, plan)
 
 
 def test_a_batch_that_is_refused_fails_its_own_lines_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

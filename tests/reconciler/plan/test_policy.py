@@ -21,6 +21,7 @@ from reconciler.plan import (
     Policy,
     refusals,
 )
+from reconciler.plan.gates import CLOCK_TOLERANCE_MS
 from reconciler.plan.policy import BY_NUMBER, DAY_MS, SAFEST_FIRST, cheapest
 from reconciler.verdicts import Verdict
 
@@ -195,3 +196,28 @@ def test_the_set_is_enough_where_there_is_enough_and_no_member_can_be_spared(
     assert got >= min(need, total)
     if total >= need:
         assert all(got - (each.bytes or 0) < need for each in taken)
+
+
+def test_where_there_is_no_metadata_nothing_is_said_of_clusters() -> None:
+    facts = replace(ALL_WELL, metadata=(), brokers=(replace(BROKER, cluster_matches=False, known=False),))
+    assert [refusal.gate for refusal in refusals(facts, Policy.cautious())] == [Gate.EMPTY]
+
+
+def test_what_is_exactly_as_much_as_is_allowed_shuts_no_gate() -> None:
+    cautious = Policy.cautious()
+    for facts in (
+        replace(ALL_WELL, metadata=(replace(FRESH, as_of_ms=NOW_MS - DAY_MS),)),
+        replace(ALL_WELL, metadata=(replace(FRESH, as_of_ms=NOW_MS + CLOCK_TOLERANCE_MS),)),
+        replace(ALL_WELL, written=(("/d1", NOW_MS + CLOCK_TOLERANCE_MS),)),
+        replace(ALL_WELL, brokers=(replace(BROKER, unwanted=30),)),
+        replace(ALL_WELL, brokers=(replace(BROKER, live=10_000, unwanted=1000),)),
+    ):
+        assert refusals(facts, cautious) == []
+    halved = replace(ALL_WELL, metadata=(replace(FRESH, topics_before=200),))
+    assert refusals(halved, replace(cautious, most_shrink=0.5)) == []
+
+
+def test_the_number_that_opens_the_gate_of_shares_is_enough() -> None:
+    facts = replace(ALL_WELL, brokers=(replace(BROKER, live=1000, unwanted=304),))
+    (refusal,) = refusals(facts, Policy.cautious())
+    assert refusal.option == ("--max-share", "31%")
