@@ -167,6 +167,7 @@ def test_it_makes_no_difference_where_a_block_ends(bad: set[int], block: int) ->
     assert [each.number for each in whole.damaged] == [number + 2 for number in sorted(bad)]
 
 
-def test_a_later_release_is_refused_wherever_its_header_stands() -> None:
+@pytest.mark.parametrize("version", [(2,), (1, 2), ()])
+def test_a_later_release_is_refused_wherever_its_header_stands(version: tuple[int, ...]) -> None:
     with pytest.raises(DamagedFileError, match="schema version 1 only"):
-        parse_ledger(ledger_of(encode_staged(*regular(0)), line("logstore-ledger", 2)))
+        parse_ledger(ledger_of(encode_staged(*regular(0)), line("logstore-ledger", *version)))

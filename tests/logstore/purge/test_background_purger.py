@@ -6,6 +6,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from typing import ClassVar
 
 import pytest
 
@@ -110,3 +111,26 @@ def test_one_that_was_stopped_can_be_started_again(purging) -> None:
     for _ in range(2):
         with purger:
             calls.next()
+
+
+def test_a_long_sleep_is_cut_into_naps_because_the_clock_may_jump() -> None:
+    class Napping(ManualClock):
+        naps: ClassVar[list[float]] = []
+
+        def wait(self, event: threading.Event, seconds: float) -> bool:
+            self.naps.append(seconds)
+            self.advance(int(seconds * 1000))
+            return event.is_set()
+
+    clock, calls, done = Napping(1_000_000), list[int](), threading.Event()
+
+    def purge(cancel: threading.Event) -> int | None:
+        calls.append(clock.now_ms())
+        if len(calls) == 2:
+            done.set()
+            cancel.wait(PATIENCE_S)
+        return clock.now_ms() + 150_000
+
+    with Purger(purge, clock):
+        assert done.wait(PATIENCE_S)
+        assert (calls, clock.naps) == ([1_000_000, 1_150_000], [60, 60, 30])

@@ -263,7 +263,9 @@ class Slow(Disk):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_purge_that_is_cancelled_ends_its_processes_in_order(tmp_path: Path, workers: int) -> None:
+def test_a_purge_that_is_cancelled_ends_its_processes_in_order(
+    tmp_path: Path, workers: int, caplog: pytest.LogCaptureFixture
+) -> None:
     rules = PurgeRules(LATER_MS * 8)
     with staged(tmp_path / "disk", 60, disk=Slow()) as log_dir:
         stopping = threading.Timer(0.3, rules.cancel.set)
@@ -276,6 +278,7 @@ def test_a_purge_that_is_cancelled_ends_its_processes_in_order(tmp_path: Path, w
         assert left
         assert all(staged.record for staged in left)
         assert sum(staged.may_be_partly_purged for staged in left) <= workers
+        assert "before its time" not in caplog.text
         log_dir.disk = Disk()
         assert len(only(log_dir, PurgeRules(LATER_MS * 8)).purged) == len(left)
 

@@ -404,6 +404,20 @@ def test_a_full_disk_without_room_for_a_journal_is_cleaned_all_the_same(messy: P
     assert "nothing was changed" not in outcome.notes[0]
 
 
+def test_a_staging_root_without_room_is_helped_by_the_folder_on_another_disk(messy: PlanBroker, tmp_path: Path) -> None:
+    (tmp_path / "spare").mkdir()
+    plan = messy.plan(PlanChoice(Policy.kip516(), topics=("orders",)))
+    disk = FullDisk(below=Path(f"{messy.log_dirs[0]}.deleting"))
+    assert statuses(messy.apply(plan, disk=disk)) == [("orders-0", "failed")]
+    assert messy.apply(plan, disk=disk, fallback_records=str(tmp_path / "spare")).is_complete
+
+
+def test_a_log_dir_in_which_nothing_is_done_gets_no_journal(messy: PlanBroker) -> None:
+    outcome = messy.apply(messy.plan(PlanChoice(Policy.kip516(), topics=("orders",))))
+    assert [os.path.dirname(path) for path in outcome.journals] == messy.paths[:1]
+    assert [path for path, _ in read_history(messy.paths).journals] == messy.paths[:1]
+
+
 def test_a_journal_whose_end_cannot_be_written_is_not_named_as_the_journal(
     messy: PlanBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

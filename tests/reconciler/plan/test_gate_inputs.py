@@ -197,3 +197,12 @@ def test_metadata_went_back_where_its_time_is_older_than_clocks_may_differ(older
     used = [UsedMetadata("describe", None, None, NOW_MS, NOW_MS)]
     identity = MetadataIdentity("describe", "/metadata", timestamp_ms=NOW_MS - older_ms)
     assert (went_back(identity, used) is not None) is is_said
+
+
+def test_a_copy_of_a_log_dir_is_no_log_dir_of_the_broker(broker: PlanBroker) -> None:
+    first, second = (path / "meta.properties" for path in broker.log_dirs)
+    second.write_bytes(first.read_bytes())
+    broker.replica("gone-0", GONE, disk=1)
+    with pytest.raises(GatesShutError, match=f"is that of {broker.paths[0]}, so one of them is a copy") as error:
+        broker.plan(PlanChoice(LOOSE))
+    assert [refusal.gate for refusal in error.value.refusals] == [Gate.LOG_DIR]
