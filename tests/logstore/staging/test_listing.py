@@ -27,6 +27,7 @@ from logstore.staging import (
     damaged_lines,
     find_staged,
     list_staged,
+    listing,
     placement,
     read_staged,
     records,
@@ -304,6 +305,19 @@ def test_a_stray_whose_topic_id_the_disk_does_not_give_is_still_there(
     (found,) = listed(log_dir.path)
     assert (found.unread, found.topic_id, found.inode) == (True, None, os.stat(stray).st_ino)
     assert found.problem == BROKERS_STRAY
+
+
+def test_a_stray_that_cannot_be_opened_is_told_with_the_reason_and_without_an_inode(
+    log_dir: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    log_dir.replica(f"orders-0.{UNIQUE}-stray")
+    monkeypatch.setattr(listing, "topic_id_in", fails)
+    (found,) = listed(log_dir.path)
+    assert (found.unread, found.inode, found.partition) == (False, 0, ORDERS)
+    assert "Permission denied" in str(found.problem)
 
 
 def test_a_stray_whose_name_may_be_cut_is_not_taken_at_its_name(log_dir: Any) -> None:
