@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from layout.directory_name import stray_name
 from logstore.store import LogStore, StoreOptions
 from reconciler.plan import Action, PlanChoice, Policy
 from reconciler.plan.revalidate import CheckedAction, Revalidation
@@ -92,3 +93,13 @@ def test_another_replica_that_lives_in_its_place_is_not_the_one_that_was_to_come
     shutil.rmtree(stray)
     checked = looked_at(broker, action)
     assert (checked.status, "another directory" in checked.detail) == ("skipped", True)
+
+
+def test_a_stray_whose_name_a_broker_cut_comes_back_as_what_the_metadata_wants(broker: PlanBroker) -> None:
+    topic = "o" * 240
+    broker.wanted(topic, GONE, 7)
+    broker.replica(stray_name(topic, 7, "0" * 32), GONE)
+    plan = broker.plan()
+    assert [(each.kind, each.topic) for each in plan.actions] == [("restore", topic)]
+    assert broker.apply(plan).is_complete
+    assert (broker.log_dirs[0] / f"{topic}-7").is_dir()
