@@ -87,6 +87,12 @@ def test_a_namespace_that_is_left_out_is_bad_on_the_fast_path_too() -> None:
     assert "namespace is ''" in reason
 
 
+def test_an_empty_line_is_nothing_bad() -> None:
+    data = ledger_of(encode_staged(*regular(0)), b"\n\n", encode_staged(*regular(1)))
+    found = parse_ledger(data + encode_mark(len(data)))
+    assert (len(found.entries), found.damaged, found.torn) == (2, [], [])
+
+
 def test_values_nested_without_end_are_bad_and_cost_that_line_alone() -> None:
     text = b"[" * 100_000 + b"]" * 100_000
     names, (reason,) = parsed_after_one_of_its_topic(b"%08x %b\n" % (crc32(text), text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,11 @@ def test_a_stray_whose_name_a_broker_cut_comes_back_as_what_the_metadata_wants(b
     assert [(each.kind, each.topic) for each in plan.actions] == [("restore", topic)]
     assert broker.apply(plan).is_complete
     assert (broker.log_dirs[0] / f"{topic}-7").is_dir()
+
+
+def test_data_of_which_the_plan_does_not_say_how_much_it_is_may_be_any(broker: PlanBroker) -> None:
+    broker.replica("gone-0", GONE)
+    action = only(broker)
+    assert looked_at(broker, replace(action, bytes=None, modified_ms=None)).status is None
+    assert looked_at(broker, replace(action, bytes=1)).status == "skipped"
+    assert looked_at(broker, replace(action, modified_ms=1)).status == "skipped"
