@@ -87,6 +87,14 @@ def test_a_namespace_that_is_left_out_is_bad_on_the_fast_path_too() -> None:
     assert "namespace is ''" in reason
 
 
+def test_all_that_stands_before_the_last_bad_line_is_in_doubt_whatever_is_wrong_with_the_others() -> None:
+    lines = [line("restored", ""), encode_staged(*regular(0)), b"damaged\n", encode_staged(*regular(1))]
+    data = ledger_of(*lines)
+    found = parse_ledger(data + encode_mark(len(data)))
+    assert [each.number for each in found.damaged] == [2, 4]
+    assert [(entry.in_doubt, entry.is_regular) for entry in found.entries.values()] == [(True, False), (False, True)]
+
+
 def test_an_empty_line_is_nothing_bad() -> None:
     data = ledger_of(encode_staged(*regular(0)), b"\n\n", encode_staged(*regular(1)))
     found = parse_ledger(data + encode_mark(len(data)))

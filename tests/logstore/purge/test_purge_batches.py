@@ -227,3 +227,14 @@ def test_a_disk_that_fails_one_of_the_threads_fails_the_purge_and_nothing_that_i
     assert not left & {purged.location.partition("/")[2] for purged in report.purged}
     assert set(ledger_events(root).values()) == {LedgerEvent.PURGING}
     assert not any(thread.name.startswith(("pace", "purge")) for thread in threading.enumerate())
+
+
+def test_processes_leave_the_rules_of_a_purge_as_they_were_for_the_next_batch(tmp_path: Path) -> None:
+    rules = PurgeRules(LATER_MS * 3, progress=lambda *_: None)
+    with staged(tmp_path / "disk", 20) as log_dir, closing(staging_roots(log_dir)) as roots:
+        placement, root = next(roots)
+        staging = StagingRoot(log_dir, placement, root, rules, RootLedger(log_dir, root, FallbackRecords(None)))
+        judged = [staging.judge(*each) for each in staged_names(root, placement)]
+        workers = PurgeWorkers(staging, log_dir.disk, 2, may_fork=True)
+        workers.purge([each for each in judged if isinstance(each, DueDirectory)])
+        assert (len(workers.done), staging.rules is rules) == (20, True)

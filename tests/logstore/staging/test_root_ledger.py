@@ -123,6 +123,19 @@ def test_an_event_goes_to_the_ledger_that_speaks_of_the_directory(case: Case) ->
     assert list(elsewhere.iterdir()) == [], "what is over is removed"
 
 
+def test_a_ledger_that_does_not_speak_of_a_directory_is_not_even_synced(case: Case) -> None:
+    write_ledger(case.folder, {NAMES[0]: record(0)})
+    write_ledger(case.elsewhere(), {NAMES[1]: record(1)})
+    disk = DiskThat()
+    case.log_dir.ledgers = Ledgers(disk)
+    case.log_dir.ledgers.find(case.root)
+    disk.calls.clear()
+    case.note(PURGING, NAMES[1])
+    assert disk.calls == {}
+    case.log_dir.ledgers.close()
+    assert ledger_events(case.elsewhere()) == {NAMES[1]: PURGING}
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 def test_an_event_that_cannot_be_written_is_an_error_and_leaves_what_was_said_before(case: Case, number: int) -> None:
     write_ledger(case.folder, {NAMES[0]: record(0)})  # without the space that is kept
