@@ -330,3 +330,16 @@ def test_what_lies_deeper_is_measured_and_counted_too(case: Case) -> None:
     assert [inode for inode, *_ in planned.held] == [number]
     due = case.remove()
     assert (due.files, due.bytes) == (planned.files, planned.bytes) == (4, allocated)
+
+
+@pytest.mark.parametrize(("levels", "is_removed"), [(32, True), (33, False)])
+def test_so_many_levels_go_and_one_more_does_not(case: Case, levels: int, is_removed: bool) -> None:
+    (case.directory / "/".join("d" * levels)).mkdir(parents=True)
+    staging = case.staging()
+    with staging.root, staging.root.child(NAME) as directory:
+        if is_removed:
+            assert measure_removal(directory, {}).files == 3
+        else:
+            with pytest.raises(UnsafePathError, match="nested"):
+                measure_removal(directory, {})
+    assert case.remove().removed is is_removed

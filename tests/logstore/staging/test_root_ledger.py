@@ -16,6 +16,7 @@ from layout.directory_name import parse, parse_staged
 from layout.ours import LedgerEvent, StagedRecord, encode_mark
 from layout.scheme import LEDGER_FILE
 from logstore import ChangeRefusedError, DamagedRecordError
+from logstore.errors import FailedReadError
 from logstore.fs import Directory
 from logstore.log_dir import FallbackRecords, Ledgers, LogDir, ReadOnlyLogDir
 from logstore.staging import Placement, RootLedger, find_staged, note_event, open_staging_root
@@ -236,3 +237,15 @@ def test_a_record_surely_is_its_own_only_where_the_scheme_is_that_of_its_former_
             write_ledger(Path(root.path), {name: record(number) for number, name in enumerate(NAMES)})
             ledger = RootLedger(log_dir, root, FallbackRecords(None))
             assert (ledger.regular_record(NAMES[7]) == record(7)) is is_sure
+
+
+def test_where_the_system_refuses_the_ledger_in_the_other_folder_that_is_the_cause(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise FailedReadError("cannot be read (Input/output error)")
+
+    monkeypatch.setattr(FallbackRecords, "read", fails)
+    with pytest.raises(DamagedRecordError, match="Input/output error") as error:
+        case.read().record_of(parse(STRAY))
+    assert isinstance(error.value.__cause__, FailedReadError)

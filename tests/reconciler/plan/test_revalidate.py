@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from layout.directory_name import stray_name
+from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
 from logstore.store import LogStore, StoreOptions
 from reconciler.plan import Action, PlanChoice, Policy
-from reconciler.plan.revalidate import CheckedAction, Revalidation
+from reconciler.plan.revalidate import CheckedAction, Revalidation, status_of
 from tests.reconciler.plan.plan_broker import GONE, OLD, ORDERS, UNUSED, PlanBroker
 
 
@@ -112,3 +113,8 @@ def test_data_of_which_the_plan_does_not_say_how_much_it_is_may_be_any(broker: P
     assert looked_at(broker, replace(action, bytes=None, modified_ms=None)).status is None
     assert looked_at(broker, replace(action, bytes=1)).status == "skipped"
     assert looked_at(broker, replace(action, modified_ms=1)).status == "skipped"
+
+
+def test_what_the_disk_or_the_system_refuses_failed_and_what_is_not_as_planned_is_skipped() -> None:
+    assert status_of(OfflineLogDirError("/d1 is offline")) == status_of(ChangeFailedError("no")) == "failed"
+    assert status_of(ChangeRefusedError("it is another replica")) == "skipped"
