@@ -134,3 +134,13 @@ def test_a_long_sleep_is_cut_into_naps_because_the_clock_may_jump() -> None:
     with Purger(purge, clock):
         assert done.wait(PATIENCE_S)
         assert (calls, clock.naps) == ([1_000_000, 1_150_000], [60, 60, 30])
+
+
+def test_after_a_failure_it_tries_again_by_itself_and_not_at_once(purging, clock: ManualClock) -> None:
+    purger, calls = purging(OSError(5, "I/O error"), None)
+    with purger:
+        assert calls.next() == 1_000_000
+        clock.advance(RETRY_MS - 1)
+        assert calls.at.empty()
+        clock.advance(1)
+        assert calls.next() == 1_000_000 + RETRY_MS

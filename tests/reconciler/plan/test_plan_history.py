@@ -139,3 +139,10 @@ def test_a_run_of_repairs_alone_condemned_nothing_and_one_without_a_line_says_wh
 def test_a_sighting_is_as_old_as_the_oldest_of_its_metadata(log_dir: str) -> None:
     put(log_dir, replace(JOURNAL, metadata=(SOURCE, {**SOURCE, "timestamp_ms": str(NOW_MS - 70)})))
     assert read_history([log_dir]).memory().sightings == {(log_dir, 7, "t"): (Sighting(NOW_MS - 70, NOW_MS),)}
+
+
+def test_a_disk_that_fails_under_a_journal_goes_offline(log_dir: str) -> None:
+    with LogDir.open(log_dir, disk=DiskThat(errno.EIO, {"write"})) as opened:
+        assert "offline" in str(write_journal(opened, JOURNAL))
+        assert opened.offline is not None
+        opened.abandon()
