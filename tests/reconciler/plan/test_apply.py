@@ -108,6 +108,16 @@ def test_a_recreated_topic_is_staged_and_made_anew_where_it_is_ours(tmp_path: Pa
     assert [each.status for each in broker.apply(plan).results] == ["already", "already"]
 
 
+@pytest.mark.parametrize("disk", [0, 1])
+def test_a_replica_is_created_where_the_plan_says(tmp_path: Path, disk: int) -> None:
+    broker = PlanBroker(tmp_path, "flat")
+    broker.wanted("orders", ORDERS, 0)
+    plan = broker.plan()
+    (action,) = plan.actions
+    (made,) = broker.apply(replace(plan, actions=(replace(action, log_dir=broker.paths[disk]),))).results
+    assert (made.status, made.detail) == ("done", f"empty, in {broker.paths[disk]}/orders-0")
+
+
 def test_applying_twice_changes_nothing(messy: PlanBroker) -> None:
     plan = messy.plan(EVERYTHING)
     messy.apply(plan)
