@@ -6,7 +6,8 @@ A replica that the new scheme cannot hold is refused before anything happens::
 
     to flat           no replica may be in a namespace but the default one; its topic's name must be known
     to namespaced     the topic's name must be known; the tiers of its namespace are made
-    to by-topic-id    every replica must have a topic ID; the name goes into partition.metadata where that lacks it
+    to by-topic-id    every replica must have a topic ID, which no other topic's replica of that partition has on any
+                      disk; the name goes into partition.metadata where that lacks it
 
 Staged replicas stay where they are: the path of each is worked out anew when it is restored, and a staged replica that
 could not be restored under the new scheme is refused. Directories that are no replicas are left alone, and refused
@@ -23,6 +24,7 @@ from dataclasses import dataclass, replace
 from layout import meta_properties
 from layout.directory_name import DirectoryKind
 from layout.errors import InvalidNameError
+from layout.ids import TopicId
 from layout.ours import MakeDirectory, RemoveDirectory, Rename, Rewrite, step_text
 from layout.scheme import Scheme, check_namespace_fits, partition_path
 from layout.topic import Namespace, TopicPartition, namespace_of
@@ -53,7 +55,8 @@ def plan_convert(store: OpenStore, scheme: Scheme) -> PlannedChange:
     Raises:
         ChangeRefusedError: a log dir is a real broker's; or there are replicas that the scheme cannot hold, whose topic
             is not known, that are live in two log dirs, or that are being moved between disks; the message lists them.
-        NameTakenError: something lies where a replica, a namespace directory or a prefix directory would go.
+        NameTakenError: something lies where a replica, a namespace directory or a prefix directory would go, or two
+            replicas would lie there by one topic ID.
         OfflineLogDirError: a log dir is offline.
     """
     check_ours(store, "converting it")
@@ -63,8 +66,11 @@ def plan_convert(store: OpenStore, scheme: Scheme) -> PlannedChange:
     for replica in store.replicas():
         replicas[replica.log_dir].append(replica)
     check_no_duplicates(store, {replica.partition.topic for replica in store.duplicates})
+    changing = [log_dir for log_dir in store.log_dirs if log_dir.scheme is not scheme]
+    if changing and scheme is Scheme.BY_TOPIC_ID:
+        _check_each_id_once(store.replicas())
     for log_dir in store.log_dirs:
-        if log_dir.scheme is not scheme:
+        if log_dir in changing:
             with reading_log_dir(log_dir, f"{log_dir.path} cannot be converted"):
                 _Conversion(log_dir, scheme, replicas[log_dir.path], store.fallback).plan(planner)
     forgotten = sorted(_namespaces_on_disk(store) - _namespaces_in_use(store))
@@ -74,6 +80,21 @@ def plan_convert(store: OpenStore, scheme: Scheme) -> PlannedChange:
             "directories for namespaces"
         )
     return planner.planned()
+
+
+def _check_each_id_once(replicas: Iterable[Replica]) -> None:
+    """Refuse two replicas that a path by topic ID could not tell apart, on one disk or on two."""
+    taken: dict[tuple[TopicId, int], Replica] = {}
+    for replica in sorted(replicas, key=lambda each: (each.partition, each.log_dir)):
+        if replica.topic_id is None:
+            continue
+        other = taken.setdefault((replica.topic_id, replica.partition.partition), replica)
+        if other is not replica:
+            path = partition_path(Scheme.BY_TOPIC_ID, replica.partition, replica.topic_id)
+            raise NameTakenError(
+                f"{other.log_dir}/{other.path} and {replica.log_dir}/{replica.path} would both become {path}: one "
+                "topic ID is of one topic, so stage the one that is not wanted first"
+            )
 
 
 def _namespaces_on_disk(store: OpenStore) -> set[str]:
@@ -128,11 +149,6 @@ class _Conversion:
                 f"{self.log_dir.path} cannot be converted to {self.scheme}, because it cannot hold {len(problems)} of "
                 f"{len(self.replicas)} replicas: {first_few(problems)}"
             )
-        taken: dict[str, Replica] = {}
-        for replica, path in targets:
-            other = taken.setdefault(path, replica)
-            if other is not replica:
-                raise NameTakenError(f"{other.path} and {replica.path} would both become {path} in {self.log_dir.path}")
         return targets
 
     def _staged(self) -> list[Staged]:

@@ -14,6 +14,8 @@ A LeaderAndIsr request is handled like this (DESIGN §4)::
     NOT_ASSIGNED, UNKNOWN_TOPIC, or STALE_ID
     and not in the request                         stage             nothing        nothing
     NO_ID                                          write the ID      the same       the same
+    NO_ID, MISSING, but the ID is live here
+    under another name                             103, left alone   the same       the same
     MISSING                                        create            create         create
     MISSING, and staged or stray under its ID      restore           restore        create
     DAMAGED, DUPLICATE                             56, left alone    the same       the same
@@ -41,7 +43,8 @@ we differ on purpose; the numbers are rows of FACTS §10.4::
     FULL, a future replica                         goes along with the live one    left alone: only live replicas are
                                                                                staged
     a staged or stray replica under the wanted ID  an empty one is created         restored
-    the data is here under another topic name      an empty one is created         103: rename the topic first
+    the data is here under another topic name      an empty one is created, or     103: rename the topic first
+                                                   one without an ID gets this ID
     leader epoch equal, and there is no replica    11                              created or restored
     a replica could not be created                 offline until a restart (86)    56; the next request tries again
     the replica may be on an offline disk, whose   created on another disk (94)    56: else there are two when the disk

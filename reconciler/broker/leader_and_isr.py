@@ -208,7 +208,8 @@ class _LeaderAndIsrDecision:
         if verdict in LEFT_ALONE:
             failed = verdict is Verdict.STALE_ID and self.request.type is not RequestType.UNSPECIFIED
             return KafkaError.KAFKA_STORAGE_ERROR if failed else LEFT_ALONE[verdict], _Then.NOTHING
-        if gone and (topic.topic, state.partition) in self.in_the_way:
+        may_get_the_id = gone or (verdict is Verdict.NO_ID and topic.topic_id is not None)
+        if may_get_the_id and (topic.topic, state.partition) in self.in_the_way:
             return KafkaError.INCONSISTENT_TOPIC_ID, _Then.NOTHING
         hosted = self.node_id in state.replicas
         if older or state.leader_epoch < current:

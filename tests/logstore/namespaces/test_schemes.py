@@ -134,6 +134,10 @@ def same_id_twice(store: LogStore, paths: list[Path]) -> None:
     store.create(TopicPartition("clicks", 0), ORDERS, directory_id=store.log_dirs[0].identity.directory_id)
 
 
+def same_id_on_the_other_disk(store: LogStore, paths: list[Path]) -> None:
+    store.create(TopicPartition("clicks", 0), ORDERS, directory_id=store.log_dirs[1].identity.directory_id)
+
+
 def offline(store: LogStore, paths: list[Path]) -> None:
     store.log_dirs[1].go_offline("its disk is broken")
 
@@ -145,7 +149,8 @@ def offline(store: LogStore, paths: list[Path]) -> None:
         (staged_without_id, ChangeRefusedError, "what is staged could not come back"),
         (on_its_way, ChangeRefusedError, "on their way"),
         (prefix_in_the_way, NameTakenError, "these names are taken: 51"),
-        (same_id_twice, NameTakenError, "would both become"),
+        (same_id_twice, NameTakenError, r"disk-1/clicks-0 and .*disk-1/orders-0 would both become"),
+        (same_id_on_the_other_disk, NameTakenError, r"disk-2/clicks-0 and .*disk-1/orders-0 would both become"),
         (offline, OfflineLogDirError, "needs every log dir"),
     ],
 )

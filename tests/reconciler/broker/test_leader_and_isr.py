@@ -369,6 +369,25 @@ def test_data_that_has_another_name_here_is_not_called_stale_and_no_empty_replic
     assert answer(broker, leader_and_isr(kind, topic("deals", A, 0))) == {"deals-0": 0}
 
 
+@TYPES
+def test_a_replica_without_an_id_is_not_given_one_that_is_live_here_under_another_name(
+    sim: Sim, kind: RequestType
+) -> None:
+    # KIP516-11: "never guessed", and never given twice
+    sim.put("orders-0", A)
+    sim.put("sales-0", None, disk=1)
+    sim.put("sales-1", None, disk=1)
+    broker = sim.start()
+    assert answer(broker, leader_and_isr(kind, topic("sales", A, 0, 1))) == {"sales-0": 103, "sales-1": 0}
+    assert sim.live() == {"orders-0": A, "sales-0": None, "sales-1": A} and sim.staged() == {}
+    assert broker.leader_epoch(TopicPartition("sales", 0)) is None
+    broker.store.stage([ORDERS], "TEST", "the other topic is not wanted any more")
+    assert answer(broker, leader_and_isr(kind, topic("sales", A, state(0, 1), state(1, 1)))) == dict.fromkeys(
+        ("sales-0", "sales-1"), 0
+    )
+    assert sim.live() == {"sales-0": A, "sales-1": A}
+
+
 def test_a_name_that_is_taken_by_a_renamed_topic_waits(sim: Sim) -> None:
     sim.put("orders-0", A)
     broker = sim.start()
