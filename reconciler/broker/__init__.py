@@ -51,7 +51,8 @@ we differ on purpose; the numbers are rows of FACTS §10.4::
     topic IDs are not known                                                        comes back
     partition.metadata is damaged                  log dir offline at start        56 for this partition
     an ID conflict while a log is created          103 for the whole request       103 for this partition
-    StopReplica with a topic ID                    there is none                   KIP-516's form; 103 where it differs
+    StopReplica with a topic ID                    there is none                   KIP-516's form; 103 where it differs,
+                                                                                   or lies here under another name
     StopReplica, delete                            renamed to -delete              staged with file.delete.delay.ms
     a request that is malformed                    the connection is closed        InvalidRequestError with all reasons
 """

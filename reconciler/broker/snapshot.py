@@ -17,7 +17,7 @@ from logstore import KafkaError
 from logstore.store import Entry, LogStore, Replica
 from reconciler.broker.memory import PartitionKey
 from reconciler.broker.restorable import RestorableReplica, find_restorable
-from reconciler.protocol import ControlRequest, LeaderAndIsrRequest, RequestType, StopReplicaRequest
+from reconciler.protocol import ControlRequest, LeaderAndIsrRequest, RequestType, StopReplicaRequest, StopTopic
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class DiskSnapshot:
             which covers every replica by its name.
         restorable: partition that the request may want live again → its staged replicas, best first. A partition that
             is missing was not looked for, or a disk could not be listed: any replica of it may be staged.
-        fences: partition of a StopReplica → the store's answer to a request for its topic ID.
+        fences: partition of a StopReplica → the answer to a request for its name and topic ID.
     """
 
     entries: Mapping[PartitionKey, Entry]
@@ -46,12 +46,13 @@ class DiskSnapshot:
 def look_at_disks(store: LogStore, request: ControlRequest, node_id: int) -> DiskSnapshot:
     """Read everything that a decision about a request depends on. Nothing is changed."""
     if isinstance(request, StopReplicaRequest):
+        entries = store.entries()
         fences = {
-            (topic.topic, state.partition): store.fence(TopicPartition(topic.topic, state.partition), topic.topic_id)
+            (topic.topic, state.partition): _fence(store, entries, topic, state.partition)
             for topic in request.topics
             for state in topic.partitions
         }
-        return DiskSnapshot(store.entries(), store.duplicates, fences=fences)
+        return DiskSnapshot(entries, store.duplicates, fences=fences)
     wanted = _not_live(request, node_id, store.entries())
     restorable = find_restorable(store, wanted)  # which finds out whether a disk fails
     return replace(look_at_live_replicas(store, request), restorable=restorable)
@@ -91,6 +92,17 @@ def newest_files(places: Iterable[str]) -> Iterator[tuple[str, int]]:
             continue
         if times:
             yield f"the newest file in {path}", max(times)
+
+
+def _fence(store: LogStore, entries: Mapping[PartitionKey, Entry], topic: StopTopic, partition: int) -> KafkaError:
+    """Answer a StopReplica by topic ID and name; what lies here by that ID under another name is not what it means."""
+    fenced = store.fence(TopicPartition(topic.topic, partition), topic.topic_id)
+    named, topic_id = entries.get((topic.topic, partition)), topic.topic_id
+    if topic_id is None or (named is not None and named.topic_id is not None):
+        return fenced
+    other = entries.get((store.topic_of(topic_id) or topic.topic, partition))
+    is_elsewhere = other is not None and other.topic_id == str(topic_id)
+    return KafkaError.INCONSISTENT_TOPIC_ID if is_elsewhere else fenced
 
 
 def _not_live(

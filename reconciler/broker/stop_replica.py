@@ -1,7 +1,7 @@
 """Decide a StopReplica request: which replicas it stops, and which of them it stages (FACTS §4.5; KIP516-7). Pure.
 
 A deleted replica is staged with Kafka's delay for deleted replicas. If the request has a topic ID, as only KIP-516's
-form of it does, the ID must be the replica's own.
+form of it does, the ID must be the replica's own, and must not lie here under another topic name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOT_COMPARED = (-1, -2)
 """Leader epochs for "not given" and for "topic is being deleted": both are accepted."""
 
 _IN_ORDER = (KafkaError.NONE, KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.UNKNOWN_TOPIC_ID)
-"""Answers of the store's fence for partitions that may be stopped: here under that ID, or not here."""
+"""Answers for partitions that may be stopped: here under that ID, or not here."""
 
 
 def decide_stop_replica(request: StopReplicaRequest, present: DiskSnapshot, memory: BrokerMemory) -> Decision:

@@ -34,6 +34,32 @@ def test_another_topic_id_is_refused_and_nothing_moves(sim: Sim, delete: bool) -
     assert contents(sim.paths[0]) == before
 
 
+@pytest.mark.parametrize("delete", [True, False])
+@pytest.mark.parametrize("named", ["nothing", "a replica without an ID"])
+def test_an_id_that_lies_here_under_another_name_is_refused_and_nothing_moves(
+    sim: Sim, delete: bool, named: str
+) -> None:
+    # KIP516-7, KIP516-13: a renamed topic
+    sim.put("orders-0", A)
+    if named != "nothing":
+        sim.put("sales-0", None)
+    broker = sim.start()
+    before = contents(sim.paths[0])
+    asked = stop_replica("sales", 0, 1, topic_id=A, delete=delete)
+    assert errors(broker.handle(asked)) == {"sales-0": 103, "sales-1": 0}, "only partition 0 lies here"
+    assert contents(sim.paths[0]) == before
+    assert errors(broker.handle(stop_replica("sales", topic_id=None, delete=False))) == {"sales-0": 0}
+
+
+def test_of_two_names_under_one_id_the_one_that_is_named_is_stopped(sim: Sim) -> None:
+    for name in ("orders-0", "sales-0"):
+        sim.put(name, A)
+    broker = sim.start()
+    for name in ("sales", "orders"):
+        assert errors(broker.handle(stop_replica(name, topic_id=A))) == {f"{name}-0": 0}
+    assert sim.live() == {}
+
+
 @pytest.mark.parametrize(("held", "asked"), [(A, A), (A, None), (None, A), (None, None)])
 def test_the_same_topic_id_or_none_is_obeyed(sim: Sim, held: TopicId | None, asked: TopicId | None) -> None:
     # KIP516-7
