@@ -6,7 +6,8 @@ each with the same override, and to these::
 
     cluster     no request names its cluster: the user says which one it was sent in      --cluster-id, --allow cluster
     epoch       the request is older than the records of a replica, and would stage some                  --allow epoch
-    create      empty replicas would be made in a real broker's log dirs, which that broker does itself   --allow create
+    create      empty replicas would be made in a real broker's log dirs, which that broker does itself; or, in any log
+                dirs, of partitions that the request does not call new, so that their data is lost        --allow create
 
 Source: DESIGN §4, §6.
 """
@@ -116,13 +117,8 @@ def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] =
             f"{sent.location} is older than the records of {count(len(sent.older), 'replica')}, so nobody is to be "
             f"condemned by it: {listed(sent.older)} (override: --allow {EPOCH})"
         )
-    created = [each for each in sent.changes if each.action.kind is ActionKind.CREATE]
-    made = [str(each.action.replica) for each in created if each.log_dir in sent.foreign]
-    if made and CREATE not in allowed:
-        shut.append(
-            f"{count(len(made), 'empty replica')} would be made in log dirs that a real broker reads, which makes them "
-            f"itself: {listed(made)} (override: --allow {CREATE})"
-        )
+    if CREATE not in allowed:
+        shut += _of_creations(sent, states)
     return shut
 
 
@@ -141,11 +137,34 @@ def _of_cluster(sent: HandSentRequest, policy: Policy) -> Iterator[str]:
         )
 
 
+def _of_creations(sent: HandSentRequest, states: Mapping[PartitionKey, PartitionState]) -> Iterator[str]:
+    created = [each for each in sent.changes if each.action.kind is ActionKind.CREATE]
+    made = [str(each.action.replica) for each in created if each.log_dir in sent.foreign]
+    if made:
+        yield (
+            f"{count(len(made), 'empty replica')} would be made in log dirs that a real broker reads, which makes them "
+            f"itself: {listed(made)} (override: --allow {CREATE})"
+        )
+    own = (each.action for each in created if each.log_dir not in sent.foreign)
+    lost = [str(action.replica) for action in own if _should_be_here(action, states)]
+    if lost:
+        yield (
+            f"{count(len(lost), 'empty replica')} would be made in the place of one that is missing: the request does "
+            f"not call it new, so it had its records once: {listed(lost)} (override: --allow {CREATE})"
+        )
+
+
 def _states(request: ControlRequest) -> Iterator[tuple[PartitionKey, PartitionState]]:
     if isinstance(request, LeaderAndIsrRequest):
         for topic in request.topics:
             for state in topic.partitions:
                 yield (topic.topic, state.partition), state
+
+
+def _should_be_here(created: Action, states: Mapping[PartitionKey, PartitionState]) -> bool:
+    """Whether a replica that is to be made is one that the controller takes to be here, and is not."""
+    state = states.get((created.topic, created.partition))
+    return created.verdict == Verdict.MISSING and state is not None and not state.is_new
 
 
 def _sole_copies(

@@ -22,7 +22,8 @@ Examples:
   another topic ID        stage, create     stage, create     103, nothing moves
   not wanted here         stage             nothing           nothing
   no topic ID             write it          write it          write it
-  missing                 create, or bring back what is staged under its ID (UNSPECIFIED: create)
+  missing                 create, or bring back what is staged under its ID (UNSPECIFIED: create);
+                          what is not new in the request is created with --allow create alone
 
 \b
 Give every log dir of the broker: what lies on one that is left out looks missing, and is made anew.

@@ -58,10 +58,11 @@ class Node:
         self.disks = [formatted(folder / f"b{node_id}-d{number}", number, node_id=node_id) for number in (1, 2)]
 
     def receive(self, request: ControlRequest, *options: str, version: Version = 7) -> Result:
-        """Carry a request out with the command; a tiny broker would not pass the gates on shares."""
+        """Carry a request out with the command; a tiny broker would not pass the gates on shares and creations."""
         file = self.folder / f"request-{self.node_id}"
         file.write_bytes(encode_json(request, version))
-        return run("reconcile", file, *self.disks, "--allow", "cluster", "--max-share", "100%", *options)
+        gates = ("--allow", "cluster", "--allow", "create", "--max-share", "100%")
+        return run("reconcile", file, *self.disks, *gates, *options)
 
     def path(self, name: str) -> Path:
         """Where a replica lies."""

@@ -130,3 +130,16 @@ def test_a_real_brokers_log_dirs_may_be_restored_and_given_ids() -> None:
     changes = [change(ActionKind.RESTORE), change(ActionKind.WRITE_TOPIC_ID)]
     assert shut_gates(sent(*changes, foreign={"/d1"}), POLICY) == []
     assert shut_gates(sent(change(ActionKind.CREATE), foreign={"/d1"}), POLICY, [CREATE]) == []
+
+
+def test_what_the_request_does_not_call_new_is_made_by_hand_only_where_it_is_allowed() -> None:
+    def made(verdict: str, *, new: bool = False) -> HandSentRequest:
+        asked = leader_and_isr(FULL, topic("orders", A, state(0, new=new)))
+        return sent(change(ActionKind.CREATE, verdict=verdict), request=asked)
+
+    (shut,) = shut_gates(made("MISSING"), POLICY)
+    assert "1 empty replica would be made in the place of one that is missing" in shut
+    assert shut.endswith("it had its records once: orders-0 (override: --allow create)")
+    assert shut_gates(made("MISSING"), POLICY, [CREATE]) == []
+    assert shut_gates(made("MISSING", new=True), POLICY) == []
+    assert shut_gates(made("STALE_ID"), POLICY) == [], "the successor of what is staged has no records to lose"

@@ -71,7 +71,7 @@ def send(run: Run, sim: Sim, tmp_path: Path) -> Callable[..., Result]:
 
 
 def wanted(*more: Any, kind: Any = FULL) -> ControlRequest:
-    return leader_and_isr(kind, topic("orders", B, 0, 1, 2), topic("kept", KEPT, *range(MANY)), *more)
+    return leader_and_isr(kind, topic("orders", B, 0, 1, state(2, new=True)), topic("kept", KEPT, *range(MANY)), *more)
 
 
 def trees(sim: Sim) -> list[Any]:
@@ -561,3 +561,17 @@ def test_nothing_is_staged_under_a_clock_that_is_behind_what_the_disks_say(
     assert "what is staged now would be due 24 h too early (override: --allow clock)" in refused.stderr
     assert send(wanted(), "--allow", "clock").exit_code == 0
     assert names(sim)["staged"] == [f"{C}_0", f"{A}_0"]
+
+
+@pytest.mark.parametrize("kind", [FULL, INCREMENTAL, UNSPECIFIED])
+def test_a_replica_that_should_be_here_and_is_not_is_made_empty_only_where_that_is_allowed(
+    send: Callable[..., Result], sim: Sim, kind: Any
+) -> None:
+    lost = leader_and_isr(kind, topic("kept", KEPT, *range(MANY), state(MANY, new=True), MANY + 1))
+    before = trees(sim)
+    refused = send(lost)
+    assert refused.exit_code == 3 and trees(sim) == before
+    assert "would be made in the place of one that is missing: the request does not call it new" in refused.stderr
+    assert f"kept-{MANY + 1} (override: --allow create)" in refused.stderr and f"kept-{MANY}," not in refused.stderr
+    assert send(lost, "--allow", "create").exit_code == 0
+    assert f"kept-{MANY + 1}" in names(sim)["live"]
