@@ -81,23 +81,32 @@ class Broker:
         self._handling = threading.RLock()
 
     @overload
-    def handle(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse: ...
+    def handle(self, request: LeaderAndIsrRequest, number: int | None = None) -> LeaderAndIsrResponse: ...
 
     @overload
-    def handle(self, request: StopReplicaRequest) -> StopReplicaResponse: ...
+    def handle(self, request: StopReplicaRequest, number: int | None = None) -> StopReplicaResponse: ...
 
-    def handle(self, request: ControlRequest) -> ControlResponse:
+    def handle(self, request: ControlRequest, number: int | None = None) -> ControlResponse:
         """Do what a controller asks for, as far as possible, and return an error number for each partition.
 
         Handling the same request again changes nothing, or finishes a request that was interrupted.
+
+        Args:
+            request: of a controller.
+            number: its position among all requests of its controller in that epoch, as the correlation ID in its
+                header. Give it wherever a request can overtake another, for example over a new connection. One that
+                comes late changes nothing and is answered with STALE_CONTROLLER_EPOCH, see :meth:`comes_in_order`.
+                None: requests come in their order.
 
         Raises:
             InvalidRequestError: the request is malformed, or is none; the message has all reasons, and nothing was
                 changed.
         """
-        return self.handle_with_results(request)[0]
+        return self.handle_with_results(request, number)[0]
 
-    def handle_with_results(self, request: ControlRequest) -> tuple[ControlResponse, list[ActionResult]]:
+    def handle_with_results(
+        self, request: ControlRequest, number: int | None = None
+    ) -> tuple[ControlResponse, list[ActionResult]]:
         """Do as :meth:`handle`, and return the result of each action too."""
         given: object = request
         if not isinstance(given, LeaderAndIsrRequest | StopReplicaRequest):
@@ -105,9 +114,12 @@ class Broker:
             raise InvalidRequestError("what was sent to the broker", [found], "LeaderAndIsr or StopReplica request")
         check_request(request, f"the request of controller {request.controller_id}")
         with self._handling, paused_gc():
-            decision = decide(
-                self.store, request, self.node_id, self._memory, (self.broker_epoch, self.controller_epoch)
-            )
+            epochs = self.broker_epoch, self.controller_epoch
+            # What is too old as a whole counts for nothing, and neither does its number.
+            is_current = staleness(request, *epochs) is None
+            if is_current and number is not None and not self.comes_in_order(request.controller_epoch, number):
+                return refused(request, KafkaError.STALE_CONTROLLER_EPOCH), []
+            decision = decide(self.store, request, self.node_id, self._memory, epochs)
             if not isinstance(decision, Decision):
                 return decision, []
             self.controller_epoch = request.controller_epoch
@@ -115,12 +127,12 @@ class Broker:
             return answer_from(decision, outcome, self._memory), outcome.results
 
     def comes_in_order(self, controller_epoch: int, number: int) -> bool:
-        """Whether a request comes after all requests passed here before; remembers the request.
+        """Whether a request comes after all numbered requests before it; remembers the request.
 
-        Call it before :meth:`handle` wherever a request can overtake another, for example over a new connection. A late
-        copy of a request could restore a replica that was stopped meanwhile, and a late FULL request would stage
-        replicas that were created meanwhile. The same number again is in order, because a controller without an answer
-        sends a request again.
+        :meth:`handle` asks this itself; ask it of a request that the embedding program answers, as UpdateMetadata, once
+        its epochs are known to be current. A late copy of a request could restore a replica that was stopped meanwhile,
+        and a late FULL request would stage replicas that were created meanwhile. The same number again is in order,
+        because a controller without an answer sends a request again.
 
         Args:
             controller_epoch: of the request.
@@ -158,7 +170,7 @@ def decide(
     """
     stale = staleness(request, *(epochs or (memory.known.broker_epoch, memory.known.controller_epoch)))
     if stale is not None:
-        return StopReplicaResponse(stale) if isinstance(request, StopReplicaRequest) else error_response(request, stale)
+        return refused(request, stale)
     present = look_at_disks(store, request, node_id)
     if isinstance(request, StopReplicaRequest):
         decision = decide_stop_replica(request, present, memory)
@@ -167,6 +179,11 @@ def decide(
     for remark in decision.remarks:
         logger.warning("%s", remark)
     return decision
+
+
+def refused(request: ControlRequest, error: KafkaError) -> ControlResponse:
+    """Answer a request that is not handled at all; a StopReplica is answered without its partitions (FACTS §4.5)."""
+    return StopReplicaResponse(error) if isinstance(request, StopReplicaRequest) else error_response(request, error)
 
 
 def answer_from(decision: Decision, outcome: Outcome, memory: BrokerMemory) -> ControlResponse:

@@ -61,21 +61,23 @@ class ControlRequests:
         self.changed: Callable[[HostedPartition], None] = lambda partition: None
         """Called with each partition that got another role."""
 
-    def handle(self, sent: ControlRequest) -> ControlResponse:
+    def handle(self, sent: ControlRequest, number: int | None = None) -> ControlResponse:
         """Do what a controller asks for, and return the answer as the controller receives it.
+
+        ``number`` is the request's, see ``Broker.handle``.
 
         Raises:
             InvalidRequestError: the request is malformed; nothing was changed.
             UnsupportedVersionError: its form cannot express it.
         """
         if isinstance(sent, LeaderAndIsrRequest):
-            return self._lead(decode_leader_and_isr(encode_message(sent, KIP516), KIP516))
+            return self._lead(decode_leader_and_isr(encode_message(sent, KIP516), KIP516), number)
         version = self._host.settings.stop_replica_version
-        return self._stop(decode_stop_replica(encode_message(sent, version), version), version)
+        return self._stop(decode_stop_replica(encode_message(sent, version), version), version, number)
 
-    def _lead(self, request: LeaderAndIsrRequest) -> ControlResponse:
+    def _lead(self, request: LeaderAndIsrRequest, number: int | None) -> ControlResponse:
         self._replicas.flush(each for each in self._replicas if _may_be_staged(each, request))
-        answered = self._broker.handle(request)
+        answered = self._broker.handle(request, number)
         response: ControlResponse = answered
         if answered.error == KafkaError.NONE:
             again = self._renaming.prepare(request, answered)
@@ -110,11 +112,11 @@ class ControlRequests:
             self.changed(partition)
         return error
 
-    def _stop(self, request: StopReplicaRequest, version: Version) -> ControlResponse:
+    def _stop(self, request: StopReplicaRequest, version: Version, number: int | None) -> ControlResponse:
         named = [TopicPartition(topic.topic, each.partition) for topic in request.topics for each in topic.partitions]
         hosted = (self._replicas.get(at) for at in named)
         self._replicas.flush(each for each in hosted if each is not None)
-        response = self._broker.handle(request)
+        response = self._broker.handle(request, number)
         if response.error == KafkaError.NONE:
             _with_errors(response, self._stopped)
         self._replicas.follow_the_store()

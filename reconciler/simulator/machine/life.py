@@ -138,20 +138,15 @@ class BrokerLife:
 
     def serve(self, sender: str, request: Request, answer: Answer) -> None:
         """Take a request that arrived; a malformed one gets no answer, as Kafka closes the connection."""
-        plain = request
-        if isinstance(request, Numbered):
-            plain = request.request
-            if not self.broker.comes_in_order(request.request.controller_epoch, request.number):
-                self.host.say(f"{type(plain).__name__} of {sender} comes late, and is passed over")
-                return
-        self.host.guarded(f"{type(plain).__name__} of {sender}", lambda: self._handle(sender, plain, answer))
+        plain, number = (request.request, request.number) if isinstance(request, Numbered) else (request, None)
+        self.host.guarded(f"{type(plain).__name__} of {sender}", lambda: self._handle(sender, plain, number, answer))
 
-    def _handle(self, sender: str, request: Request, answer: Answer) -> None:
+    def _handle(self, sender: str, request: Request, number: int | None, answer: Answer) -> None:
         match request:
             case LeaderAndIsrRequest() | StopReplicaRequest():
-                answer(self.control.handle(request))
+                answer(self.control.handle(request, number))
             case UpdateMetadataRequest():
-                answer(self._update_metadata(request))
+                answer(self._update_metadata(request, number))
             case AlterIsrRequest():
                 self.controller.handle(sender, request, answer)
             case FetchRequest():
@@ -165,11 +160,13 @@ class BrokerLife:
             case MetadataRequest():
                 answer(self.metadata.answer(request))
 
-    def _update_metadata(self, request: UpdateMetadataRequest) -> KafkaError:
-        """Epochs are checked as in LeaderAndIsr (FACTS §4.2, 2 and 3)."""
+    def _update_metadata(self, request: UpdateMetadataRequest, number: int | None) -> KafkaError:
+        """Epochs and the number are checked as in LeaderAndIsr (FACTS §4.2, 2 and 3)."""
         if request.broker_epoch != -1 and request.broker_epoch < self.broker.broker_epoch:
             return KafkaError.STALE_BROKER_EPOCH
         if request.controller_epoch < self.broker.controller_epoch:
+            return KafkaError.STALE_CONTROLLER_EPOCH
+        if number is not None and not self.broker.comes_in_order(request.controller_epoch, number):
             return KafkaError.STALE_CONTROLLER_EPOCH
         self.broker.controller_epoch = request.controller_epoch
         self.metadata.update(request)

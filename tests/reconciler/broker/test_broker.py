@@ -18,8 +18,10 @@ from tests.reconciler.protocol.control_requests import (
     ORDERS,
     A,
     B,
+    C,
     Sim,
     answer,
+    errors,
     leader_and_isr,
     state,
     stop_replica,
@@ -172,6 +174,34 @@ def test_a_copy_that_comes_late_is_not_in_order_and_the_same_number_again_is(sim
     assert broker.comes_in_order(2, 1)  # another controller starts counting again
     assert broker.comes_in_order(1, 9)  # and what the earlier one sends is answered by its epoch
     assert [broker.comes_in_order(2, number) for number in (1, 2, 1)] == [True, True, False]
+
+
+def test_a_request_that_comes_late_changes_nothing(sim: Sim) -> None:
+    sim.put("orders-0", A)
+    sim.put("clicks-0", C)
+    broker = sim.start()
+    full = leader_and_isr(FULL, topic("orders", A, 0))
+    both = leader_and_isr(FULL, topic("orders", A, 0), topic("clicks", C, 0))
+    assert answer(broker, both, 7) == {"orders-0": 0, "clicks-0": 0}
+    before = contents(sim.paths[0])
+    assert answer(broker, full, 6) == {"": 11, "orders-0": 11}, "it would stage clicks-0"
+    assert errors(broker.handle(stop_replica(), 6)) == {"": 11}
+    assert contents(sim.paths[0]) == before and broker.leader_epoch(ORDERS) == 0
+    assert answer(broker, both, 7) == {"orders-0": 11, "clicks-0": 11}, "sent again, it has these epochs already"
+    assert errors(broker.handle(stop_replica(), 8)) == {"orders-0": 0}
+    assert sim.live() == {"clicks-0": C}
+
+
+@pytest.mark.parametrize("old", [{"controller_epoch": 1}, {"broker_epoch": 4}])
+def test_a_late_request_of_an_older_epoch_changes_nothing_not_even_what_is_late(sim: Sim, old: dict[str, int]) -> None:
+    broker = sim.start()
+    broker.broker_epoch = 5
+    epochs = {"controller_epoch": 2, "broker_epoch": 5}
+    assert answer(broker, leader_and_isr(INCREMENTAL, topic("orders", A, 0), **epochs), 3) == {"orders-0": 0}
+    late = leader_and_isr(FULL, topic("clicks", C, 0), **(epochs | old))
+    assert answer(broker, late, 9) == dict.fromkeys(("", "clicks-0"), 11 if "controller_epoch" in old else 77)
+    assert sim.live() == {"orders-0": A}
+    assert answer(broker, leader_and_isr(INCREMENTAL, topic("clicks", C, 0), **epochs), 4) == {"clicks-0": 0}
 
 
 @pytest.mark.parametrize("given", [{"controllerId": 1}, b"\x00\x04", "FULL", None, topic("orders", A, 0)])

@@ -131,8 +131,8 @@ class Sim:
         return segment.read_bytes() if segment.exists() else b""
 
 
-def answer(broker: Broker, request: LeaderAndIsrRequest) -> dict[str, int]:
+def answer(broker: Broker, request: LeaderAndIsrRequest, number: int | None = None) -> dict[str, int]:
     """Handle a LeaderAndIsr request, and give the answers."""
-    response = broker.handle(request)
+    response = broker.handle(request, number)
     assert isinstance(response, LeaderAndIsrResponse)
     return errors(response)

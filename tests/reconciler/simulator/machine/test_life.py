@@ -8,11 +8,12 @@ from random import Random
 import pytest
 
 from logstore import KafkaError, Settings
-from reconciler.protocol import LeaderAndIsrRequest, PartitionState, TopicState
+from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
 from reconciler.simulator.kernel import (
     AlterIsrRequest,
     AlterIsrResponse,
     MetadataRequest,
+    Numbered,
     PartitionMetadata,
     TopicMetadata,
     UpdateMetadataRequest,
@@ -51,6 +52,17 @@ def test_update_metadata_is_fenced_by_both_epochs_and_clients_hear_of_it(brokers
     topics = brokers.ask(1, MetadataRequest()).topics
     assert [(topic.topic, topic.topic_id) for topic in topics] == [("orders", A)]
     assert brokers.ask(1, LeaderAndIsrRequest(9, 2, ())).error == KafkaError.STALE_CONTROLLER_EPOCH
+
+
+def test_what_a_controller_sent_earlier_and_comes_late_is_refused_and_changes_nothing(brokers: Brokers) -> None:
+    follow = LeaderAndIsrRequest(9, 3, (TopicState("orders", A, (PartitionState(0, 3, 1, 4, (1,), 0, (1,)),)),))
+    gone = LeaderAndIsrRequest(9, 3, (), type=RequestType.FULL)
+    assert brokers.ask(1, Numbered(5, follow)).error == KafkaError.NONE
+    assert brokers.ask(1, Numbered(4, gone)).error == KafkaError.STALE_CONTROLLER_EPOCH
+    assert brokers.ask(1, Numbered(4, update(epoch=3))) is KafkaError.STALE_CONTROLLER_EPOCH
+    assert brokers.ask(1, MetadataRequest()).topics == () and brokers.of[1].replicas.get(ORDERS) is not None
+    assert brokers.ask(1, Numbered(6, update(epoch=3))) is KafkaError.NONE
+    assert brokers.ask(1, Numbered(5, gone)).error == KafkaError.STALE_CONTROLLER_EPOCH
 
 
 def test_a_session_that_is_over_is_followed_by_another_with_another_epoch(brokers: Brokers) -> None:
