@@ -55,6 +55,22 @@ we differ on purpose; the numbers are rows of FACTS §10.4::
                                                                                    or lies here under another name
     StopReplica, delete                            renamed to -delete              staged with file.delete.delay.ms
     a request that is malformed                    the connection is closed        InvalidRequestError with all reasons
+    a request that comes late, by its number       handled; one connection has     11 for all of it, and nothing changes
+                                                   one order
+
+Where Kafka changed its own answers, ours are those of 3.9. A controller of 2.8 gets these, which its brokers gave
+otherwise (FACTS §4.2, 6; §4.5; §5.1 to §5.3)::
+
+    what                                           Kafka 2.8                       here, as in 3.9
+    StopReplica at the leader epoch that the       74, and nothing is stopped;     0, and it is stopped
+    partition has already                          so up to 3.4
+    an equal leader epoch, with a topic ID for a   11, though the ID may be        0, and the ID is written
+    replica that has none                          stored already
+    an equal leader epoch, without a topic ID for  11                              0, and it goes on without one
+    a follower that has one
+    an equal leader epoch from a KRaft controller  the request cannot say so       0
+    type                                           never read, and sent as 0       UNSPECIFIED, INCREMENTAL or FULL
+    LeaderAndIsr 6 and 7, StopReplica 4            not known                       answered
 """
 
 from reconciler.broker.broker import Broker
