@@ -10,10 +10,10 @@ A replica that the new scheme cannot hold is refused before anything happens::
                       disk; the name goes into partition.metadata where that lacks it
 
 Staged replicas stay where they are: the path of each is worked out anew when it is restored, and a staged replica that
-could not be restored under the new scheme is refused. Directories that are no replicas are left alone, and refused
-where they stand in the way. A namespace without topics has no trace in the other two schemes, so converting away from
-``namespaced`` forgets it; the plan's notes say which. A real broker's log dir is never converted: the broker reads
-``flat`` alone, and only by the rules of its own release.
+could not be restored under the new scheme is refused, as is a stray that a broker left. Directories that are no
+replicas are left alone, and refused where they stand in the way. A namespace without topics has no trace in the other
+two schemes, so converting away from ``namespaced`` forgets it; the plan's notes say which. A real broker's log
+dir is never converted: the broker reads ``flat`` alone, and only by the rules of its own release.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from logstore.namespaces.plan import (
 )
 from logstore.namespaces.rename import rewritten
 from logstore.scan import list_log_dir
-from logstore.staging import Staged, list_staged
+from logstore.staging import Placement, Staged, list_staged
 from logstore.store import OpenStore, Replica
 
 
@@ -156,7 +156,9 @@ class _Conversion:
         found = list_staged(self.log_dir, self.fallback)
         problems = []
         for staged in found:
-            if staged.record is not None:
+            if staged.placement is Placement.IN_PLACE:
+                problems.append(f"{staged.location} (a stray has its place under the scheme flat alone)")
+            elif staged.record is not None:
                 topic_id = None if staged.record.topic_id.is_zero else staged.record.topic_id
                 try:
                     partition_path(self.scheme, TopicPartition(staged.record.topic, staged.record.partition), topic_id)

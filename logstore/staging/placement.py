@@ -6,7 +6,8 @@
     sibling    <log dir>.deleting/<topic ID>_0       a real broker's: inside, it would stop the broker at its next start
     in place   <log dir>/orders-0.<32 hex>-stray     a real broker's that is a mount point, or whose parent is not ours
                                                      to write in: Kafka's own form, loaded but never deleted (FACTS §6);
-                                                     a broker before 3.6.1 does not know it, and would not start (§1.3)
+                                                     a broker before 3.6.1 does not know it, and would not start (§1.3);
+                                                     in a flat log dir that is ours, what a broker left there before
 
 A rename works within one file system only, so the sibling needs a parent on the same device.
 """
@@ -17,14 +18,16 @@ import os
 from collections.abc import Callable, Generator
 from enum import StrEnum
 
-from layout.directory_name import staged_name, stray_name
+from layout.directory_name import SUFFIXES, DirectoryKind, parse, staged_name, stray_name
 from layout.errors import InvalidNameError, LayoutError
 from layout.ids import TopicId
-from layout.scheme import STAGING_DIR, sibling_staging_root
+from layout.scheme import STAGING_DIR, Scheme, sibling_staging_root
 from layout.topic import TopicPartition
 from logstore.errors import LogStoreError, UnsafePathError
 from logstore.fs import Directory, Disk, make_directory, mount_of
 from logstore.log_dir import LogDir, LogDirView, ReadOnlyLogDir
+
+_STRAY_SUFFIX = next(suffix for suffix, kind in SUFFIXES.items() if kind is DirectoryKind.STRAY)
 
 
 class Placement(StrEnum):
@@ -36,7 +39,7 @@ class Placement(StrEnum):
 
 
 def placements(log_dir: LogDirView) -> tuple[Placement, ...]:
-    """List the places that may hold staged replicas of a log dir; no other place is searched."""
+    """List the places to which the replicas of a log dir are staged."""
     return (Placement.INSIDE,) if log_dir.is_ours else (Placement.SIBLING, Placement.IN_PLACE)
 
 
@@ -135,7 +138,10 @@ def open_staging_root(log_dir: LogDirView, placement: Placement, *, make: bool =
 
 
 def staging_roots(log_dir: LogDirView) -> Generator[tuple[Placement, Directory], None, None]:
-    """Open each directory of a log dir in which something may be staged, one at a time.
+    """Open each directory of a log dir in which something may be staged, one at a time; no other place is searched.
+
+    A flat log dir that is ours may hold strays of the time when a broker read it, so it is searched where it has one.
+    Nothing of ours is staged beside them.
 
     Close the generator, so that no directory stays open where the caller raises.
 
@@ -143,7 +149,8 @@ def staging_roots(log_dir: LogDirView) -> Generator[tuple[Placement, Directory],
         LogDirInUseError: a purge works in one of them.
         OSError: one of them cannot be opened.
     """
-    for placement in placements(log_dir):
+    has_strays = log_dir.is_ours and log_dir.scheme is Scheme.FLAT and _holds_stray(log_dir.root)
+    for placement in (*placements(log_dir), *([Placement.IN_PLACE] if has_strays else [])):
         try:
             root = open_staging_root(log_dir, placement)
         except (UnsafePathError, LayoutError):
@@ -151,6 +158,12 @@ def staging_roots(log_dir: LogDirView) -> Generator[tuple[Placement, Directory],
         if root is not None:
             with root:
                 yield placement, root
+
+
+def _holds_stray(root: Directory) -> bool:
+    """Whether a stray lies in a log dir: one listing, so that a hundred thousand replicas are not looked at."""
+    names = (name for name in os.listdir(root.descriptor) if name.endswith(_STRAY_SUFFIX))
+    return any(parse(name).kind is DirectoryKind.STRAY for name in names)
 
 
 def free_name(

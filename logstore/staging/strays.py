@@ -28,7 +28,7 @@ def adopt_stray(log_dir: LogDir, stray: Staged, reason: tuple[str, str], now_ms:
     """Write a stray into the ledger of its log dir, durably.
 
     Args:
-        log_dir: of a real broker, with the stray in it.
+        log_dir: with the stray in it.
         stray: from :func:`logstore.staging.list_staged`, without a record.
         reason: verdict of the comparison, and the sentence that explains it.
         now_ms: in ms since 1970.

@@ -31,7 +31,7 @@ from layout import partition_metadata
 from layout.directory_name import MAX_DIRECTORY_NAME
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from layout.scheme import partition_path
+from layout.scheme import Scheme, partition_path
 from layout.topic import TopicPartition
 from logstore import check_fields
 from logstore.rows import Kind
@@ -280,8 +280,8 @@ class PlanDraft:
             self._leave_uncertain(judged, row)
         elif len(row["name"]) >= MAX_DIRECTORY_NAME:
             self._leave(judged, f"{judged.evidence}; its name was cut, so nothing says surely what it was")
-        elif self.view.log_dirs[row["log_dir"]].scheme is not None:
-            self._leave(judged, f"{judged.evidence}; in a log dir that is ours no broker makes one", together=True)
+        elif self.view.log_dirs[row["log_dir"]].scheme not in (None, Scheme.FLAT):
+            self._leave(judged, f"{judged.evidence}; under this scheme no broker can have left it", together=True)
         else:
             twin = "" if certain else f"; without a topic ID, and {self._twin(row)}"
             judged = replace(judged, evidence=f"{judged.evidence}{twin}")

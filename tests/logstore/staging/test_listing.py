@@ -334,9 +334,13 @@ def test_names_of_bytes_that_are_not_utf8_are_reported(log_dir: Any) -> None:
     assert found.partition == TopicPartition("\udcff", 0)
 
 
-def test_in_a_log_dir_that_is_ours_a_stray_form_is_no_staged_replica(our_log_dir: Path) -> None:
-    fill(our_log_dir / f"orders-0.{UNIQUE}-stray")
-    assert listed(our_log_dir) == []
+def test_in_a_log_dir_that_is_ours_a_stray_is_listed_as_in_a_brokers(our_log_dir: Path, log_dir: Any) -> None:
+    name = f"orders-0.{UNIQUE}-stray"
+    fill(our_log_dir / name)
+    fill(log_dir.path / name)
+    (ours,), (brokers,) = listed(our_log_dir), listed(log_dir.path)
+    assert ours._replace(log_dir=brokers.log_dir, inode=brokers.inode) == brokers
+    assert (ours.placement, ours.topic_id, ours.partition) == (Placement.IN_PLACE, ORDERS_ID, ORDERS)
 
 
 @pytest.mark.parametrize("make", [lambda path: path.write_text("x"), lambda path: path.symlink_to("/tmp")])

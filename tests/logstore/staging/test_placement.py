@@ -47,6 +47,27 @@ def test_a_log_dir_that_is_ours_stages_inside(ours: LogDir) -> None:
     assert placements(ours) == (Placement.INSIDE,)
 
 
+def searched(log_dir: LogDir) -> list[Placement]:
+    return [each for each, _ in placement.staging_roots(log_dir)]
+
+
+def test_a_flat_log_dir_that_is_ours_is_searched_for_strays_where_it_has_one(ours: LogDir, our_log_dir: Path) -> None:
+    open_staging_root(ours, Placement.INSIDE, make=True).close()  # type: ignore[union-attr]
+    (our_log_dir / "no-stray").mkdir()
+    assert searched(ours) == [Placement.INSIDE]
+    (our_log_dir / f"orders-0.{'0' * 32}-stray").mkdir()
+    assert searched(ours) == [Placement.INSIDE, Placement.IN_PLACE]
+    assert choose_placement(ours) is Placement.INSIDE and placements(ours) == (Placement.INSIDE,)
+
+
+def test_under_the_other_schemes_no_broker_can_have_left_a_stray(tmp_path: Path) -> None:
+    for scheme in ("namespaced", "by-topic-id"):
+        path = formatted(tmp_path / scheme, scheme=scheme)
+        (path / f"orders-0.{'0' * 32}-stray").mkdir()
+        with LogDir.open(str(path)) as opened:
+            assert Placement.IN_PLACE not in searched(opened)
+
+
 def test_a_real_brokers_log_dir_stages_beside_it(broker: LogDir, tmp_path: Path) -> None:
     before = picture(tmp_path)
     assert choose_placement(broker) is Placement.SIBLING

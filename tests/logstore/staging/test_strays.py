@@ -174,7 +174,15 @@ def test_another_directory_one_without_a_name_and_one_with_a_record_are_refused(
             adopt_stray(log_dir, stray, REASON, NOW_MS, 1000)
 
 
-def test_a_log_dir_that_is_ours_has_no_strays(tmp_path: Path) -> None:
-    fill(formatted(tmp_path / "ours") / NAME)
-    with LogDir.open(str(tmp_path / "ours")) as log_dir:
-        assert list_staged(log_dir) == []
+def test_in_a_log_dir_that_is_ours_a_stray_gets_its_due_time_in_the_same_way(tmp_path: Path) -> None:
+    ours = formatted(tmp_path / "ours")
+    fill(ours / NAME)
+    with LogDir.open(str(ours)) as log_dir:
+        adopt_stray(log_dir, only(log_dir), REASON, NOW_MS, 1000)
+        forget_stray(log_dir, only(log_dir))
+        assert only(log_dir).problem == BROKERS_STRAY
+        adopt_stray(log_dir, only(log_dir), REASON, NOW_MS, 1000)
+    with LogDir.open(str(ours)) as log_dir:
+        assert only(log_dir).due_ms == NOW_MS + 1000
+        purge([log_dir], PurgeRules(NOW_MS + 1000))
+        assert not (ours / NAME).exists() and list_staged(log_dir) == []

@@ -257,6 +257,24 @@ def test_what_lies_staged_under_the_wanted_id_is_brought_back(sim: Sim, kind: Re
     assert sim.live() == {"orders-0": A, "other-0": B}
 
 
+@RECONCILING
+def test_a_stray_under_the_wanted_id_is_brought_back_and_one_under_another_id_is_left(
+    sim: Sim, kind: RequestType
+) -> None:
+    # KIP516-5: what a broker left in a log dir before it was ours
+    sim.put(f"orders-0.{'0' * 32}-stray", A, data=b"of orders")
+    sim.put(f"orders-1.{'0' * 32}-stray", B)
+    sim.put(f"orders-2.{'0' * 32}-stray", None)
+    broker = sim.start()
+    asked = leader_and_isr(kind, topic("orders", A, 0, 1, 2))
+    assert answer(broker, asked) == {"orders-0": 0, "orders-1": 0, "orders-2": 0}
+    assert sim.live() == dict.fromkeys(("orders-0", "orders-1", "orders-2"), A)
+    assert [sim.data_of(f"orders-{number}") for number in range(3)] == [b"of orders", b"", b""]
+    assert sim.staged() == {"orders-1": (B, ""), "orders-2": (None, "")}
+    broker = sim.start()
+    assert sim.live() == dict.fromkeys(("orders-0", "orders-1", "orders-2"), A)
+
+
 def test_a_request_that_does_not_say_its_type_brings_nothing_back(sim: Sim) -> None:
     # DESIGN §4: UNSPECIFIED
     sim.put("orders-0", A, data=b"precious")

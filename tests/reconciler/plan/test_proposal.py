@@ -139,6 +139,19 @@ def test_strays_get_a_due_time_only_when_asked_for_and_only_once(broker: PlanBro
     assert broker.plan(PlanChoice(Policy.kip516(), strays=True)).actions == ()
 
 
+@pytest.mark.parametrize(("scheme", "gets_one"), [("flat", True), ("namespaced", False)])
+def test_a_stray_in_a_log_dir_that_is_ours_gets_a_due_time_where_a_broker_can_have_left_it(
+    tmp_path: Path, scheme: str, gets_one: bool
+) -> None:
+    ours = PlanBroker(tmp_path, scheme)
+    ours.in_order(2)
+    stray = ours.stray("gone-0", GONE)
+    plan = ours.plan(PlanChoice(Policy.kip516(), strays=True))
+    assert lines(plan) == ([("stage_stray", stray.name)] if gets_one else [])
+    ours.apply(plan)
+    assert ours.plan(PlanChoice(Policy.kip516(), strays=True)).actions == ()
+
+
 def test_a_stray_of_which_nothing_says_that_it_is_unwanted_gets_none(broker: PlanBroker) -> None:
     broker.in_order(2)
     broker.stray("gone-0", None)
