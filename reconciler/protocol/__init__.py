@@ -1,22 +1,29 @@
 """Kafka's messages: tables of their fields, and a reader and a writer that go by them.
 
-Control requests and their answers, LeaderAndIsr and StopReplica, are types, bytes and JSON; KRaft's records are bytes
-and dicts. All shipped versions are here (LeaderAndIsr 0 to 7, StopReplica 0 to 4) and, as version ``kip-516``, the
-forms that the proposal draws: they are flexible, its tagged fields have tag 0, and fields that it does not draw are
-absent.
-Source: FACTS §5, §7.3 to §7.5; KIP516-4, KIP516-7.
+A controller's requests and their answers, LeaderAndIsr, StopReplica and UpdateMetadata, are types, bytes and JSON;
+KRaft's records are bytes and dicts. All shipped versions are here (LeaderAndIsr 0 to 7, StopReplica 0 to 4,
+UpdateMetadata 0 to 8) and, as versions ``kip-516`` and ``kip-694``, the forms that the proposals draw: they are
+flexible, their tagged fields have tag 0, and fields that they do not draw are absent. A broker carries out the first
+two, which are the control requests; UpdateMetadata changes no disk.
+Source: FACTS §5, §7.3 to §7.5; KIP516-4, KIP516-7, KIP516-9, KIP694-1.
 """
 
 from reconciler.protocol.check import MAX_PARTITIONS, check_extent, check_request
-from reconciler.protocol.errors import MalformedMessageError, UnsupportedVersionError
-from reconciler.protocol.json_messages import parse_leader_and_isr, parse_request, parse_stop_replica
+from reconciler.protocol.json_messages import (
+    parse_leader_and_isr,
+    parse_metadata_request,
+    parse_request,
+    parse_stop_replica,
+)
 from reconciler.protocol.messages import (
     LONGEST_BEGINNING,
     begins_leader_and_isr,
+    begins_update_metadata,
     decode_leader_and_isr,
     decode_request,
     decode_response,
     decode_stop_replica,
+    decode_update_metadata,
     encode_message,
 )
 from reconciler.protocol.reading import UNREADABLE, Budget, read_long_zigzag, read_varint, read_zigzag, reader
@@ -38,13 +45,32 @@ from reconciler.protocol.requests import (
     TopicState,
     error_response,
 )
-from reconciler.protocol.schema import Array, Field, Kind, Message, Struct
-from reconciler.protocol.tables import KIP516, Version
+from reconciler.protocol.schema import (
+    Array,
+    Field,
+    Kind,
+    MalformedMessageError,
+    Message,
+    Struct,
+    UnsupportedVersionError,
+)
+from reconciler.protocol.tables import KIP516, KIP694, Version
+from reconciler.protocol.update_metadata import (
+    ControllerRequest,
+    ControllerResponse,
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartition,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+    UpdateMetadataTopic,
+)
 from reconciler.protocol.writing import write_struct, write_varint, write_zigzag
 
 __all__ = [
     "CONTROL_RECORDS",
     "KIP516",
+    "KIP694",
     "LONGEST_BEGINNING",
     "MAX_PARTITIONS",
     "METADATA_RECORDS",
@@ -53,6 +79,8 @@ __all__ = [
     "Budget",
     "ControlRequest",
     "ControlResponse",
+    "ControllerRequest",
+    "ControllerResponse",
     "Field",
     "Kind",
     "LeaderAndIsrRequest",
@@ -71,17 +99,26 @@ __all__ = [
     "TopicErrors",
     "TopicState",
     "UnsupportedVersionError",
+    "UpdateMetadataBroker",
+    "UpdateMetadataEndpoint",
+    "UpdateMetadataPartition",
+    "UpdateMetadataRequest",
+    "UpdateMetadataResponse",
+    "UpdateMetadataTopic",
     "Version",
     "begins_leader_and_isr",
+    "begins_update_metadata",
     "check_extent",
     "check_request",
     "decode_leader_and_isr",
     "decode_request",
     "decode_response",
     "decode_stop_replica",
+    "decode_update_metadata",
     "encode_message",
     "error_response",
     "parse_leader_and_isr",
+    "parse_metadata_request",
     "parse_request",
     "parse_stop_replica",
     "read_long_zigzag",

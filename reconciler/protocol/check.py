@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 from layout.errors import InvalidNameError
 from layout.ids import TopicId
 from layout.topic import METADATA_TOPIC, check_full_topic_name
 from reconciler.errors import InvalidRequestError
-from reconciler.protocol.requests import ControlRequest, LeaderAndIsrRequest, StopPartition, StopTopic, TopicState
+from reconciler.protocol.requests import LeaderAndIsrRequest, StopPartition, StopTopic, TopicState
+from reconciler.protocol.update_metadata import ControllerRequest, UpdateMetadataRequest, UpdateMetadataTopic
 
 MAX_PARTITIONS = 1_000_000
 """Topics and partitions of one request: ten times those of the largest broker that this program is made for."""
@@ -40,7 +42,7 @@ def check_extent(data: bytes, location: str) -> None:
         raise InvalidRequestError(location, [reason], "control request")
 
 
-def check_request(request: ControlRequest, location: str) -> None:
+def check_request(request: ControllerRequest, location: str) -> None:
     """Refuse a request that is not valid.
 
     ``location`` names it in the message.
@@ -50,11 +52,11 @@ def check_request(request: ControlRequest, location: str) -> None:
     """
     found = reasons(request)
     if found:
-        what = "LeaderAndIsr request" if isinstance(request, LeaderAndIsrRequest) else "StopReplica request"
-        raise InvalidRequestError(location, found, what)
+        what = type(request).__name__.removesuffix("Request")
+        raise InvalidRequestError(location, found, f"{what} request")
 
 
-def reasons(request: ControlRequest) -> list[str]:
+def reasons(request: ControllerRequest) -> list[str]:
     """Every reason why a request is not valid; none for a valid one. One that is too long is not checked further."""
     count = sum(len(topic.partitions) for topic in request.topics) + len(request.topics)
     if count > MAX_PARTITIONS:
@@ -63,7 +65,11 @@ def reasons(request: ControlRequest) -> list[str]:
     if isinstance(request, LeaderAndIsrRequest):
         for topic in request.topics:
             found += _about_numbers(topic.topic, [state.partition for state in topic.partitions])
-            found += _about_brokers(topic)
+            found += _about_brokers(topic, ("replicas", "isr", "adding", "removing"))
+    elif isinstance(request, UpdateMetadataRequest):
+        for known in request.topics:
+            found += _about_numbers(known.topic, [state.partition for state in known.partitions])
+            found += _about_brokers(known, ("replicas", "isr", "offline"))
     else:
         for stopped in request.topics:
             found += _about_numbers(stopped.topic, [state.partition for state in stopped.partitions])
@@ -71,7 +77,7 @@ def reasons(request: ControlRequest) -> list[str]:
     return found
 
 
-def _about_topics(topics: Sequence[TopicState | StopTopic]) -> Iterator[str]:
+def _about_topics(topics: Sequence[TopicState | StopTopic | UpdateMetadataTopic]) -> Iterator[str]:
     for topic in topics:
         try:
             check_full_topic_name(topic.topic)
@@ -102,21 +108,18 @@ def _about_numbers(topic: str, numbers: Sequence[int]) -> Iterator[str]:
             yield f"partition {number} of topic {topic!r:.80} is there {times} times"
 
 
-def _about_brokers(topic: TopicState) -> Iterator[str]:
+def _about_brokers(topic: TopicState | UpdateMetadataTopic, names: tuple[str, ...]) -> Iterator[str]:
     """Check lists of broker ids, equal ones of a topic once."""
     try:
-        lists = {state.replicas for state in topic.partitions}
-        lists.update(state.isr for state in topic.partitions)
-        lists.update(state.adding for state in topic.partitions)
-        lists.update(state.removing for state in topic.partitions)
+        lists = {each for name in names for each in map(attrgetter(name), topic.partitions)}
     except TypeError:  # what cannot be hashed is no number
-        yield f"{topic.topic!s:.80}: replicas, isr, adding or removing has something else than broker ids"
+        yield f"{topic.topic!s:.80}: {', '.join(names[:-1])} or {names[-1]} has something else than broker ids"
         return
     bad = {each for each in lists if not _are_brokers(each)}
     if not bad:
         return
     for state in topic.partitions:
-        for name in ("replicas", "isr", "adding", "removing"):
+        for name in names:
             if getattr(state, name) in bad:
                 shown = ", ".join(map(str, getattr(state, name)[:10]))
                 yield f"{topic.topic!s:.80}-{state.partition}: {name} are no distinct broker ids: {shown}"

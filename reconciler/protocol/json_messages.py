@@ -7,20 +7,21 @@ LeaderAndIsr requests may stand in the wrapper of Kafka's request log. Source: F
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
 
-from layout.errors import InvalidIdError, InvalidNameError
+from layout.errors import InvalidNameError
 from layout.ids import TopicId
 from layout.json_text import FieldReader
 from layout.topic import check_full_topic_name
 from reconciler.errors import InvalidRequestError
+from reconciler.protocol import kip516
 from reconciler.protocol.check import MAX_PARTITIONS, check_extent, check_request
+from reconciler.protocol.json_fields import read_fields, topic_id_of, unknown_fields
 from reconciler.protocol.messages import tree
 from reconciler.protocol.requests import (
-    ControlRequest,
     ControlResponse,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -35,20 +36,38 @@ from reconciler.protocol.requests import (
     TopicState,
     errors_by_topic,
 )
+from reconciler.protocol.schema import Message, Struct
 from reconciler.protocol.tables import LEADER_AND_ISR, STOP_REPLICA, Version
+from reconciler.protocol.update_metadata import (
+    PROPOSED_WITH_IDS,
+    PROPOSED_WITH_MODE,
+    UPDATE_METADATA,
+    ControllerRequest,
+    ControllerResponse,
+    UpdateMetadataRequest,
+)
 
 _STOP_REPLICA_FIELDS = frozenset(
     {"deletePartitions", "delete_partitions", "ungroupedPartitions", "topics", "partitions"}
 )
 _LEADER_AND_ISR_FIELDS = frozenset({"ungroupedPartitionStates", "topic_states", "liveLeaders", "live_leaders", "type"})
+_UPDATE_METADATA_FIELDS = frozenset({"liveBrokers", "live_brokers"})
+_OF_UPDATE_METADATA_PARTITIONS = frozenset({"offlineReplicas", "offline_replicas", "mode"})
+_FORMS: dict[str, tuple[Struct, ...]] = {
+    "LeaderAndIsr": (LEADER_AND_ISR.body, kip516.LEADER_AND_ISR.body),
+    "StopReplica": (STOP_REPLICA.body, kip516.STOP_REPLICA.body),
+    "UpdateMetadata": (UPDATE_METADATA.body, PROPOSED_WITH_IDS.body, PROPOSED_WITH_MODE.body),
+}
+_FURTHER_NAMES = frozenset({"is_kraft_controller", "zkVersion"})
+"""Names that are read, and stand in no table: ours, and that of a release before 2.8."""
 
 
-def encode_json(message: ControlRequest | ControlResponse, version: Version) -> bytes:
+def encode_json(message: ControllerRequest | ControllerResponse, version: Version) -> bytes:
     """Write a request or an answer as JSON.
 
     Args:
         message: the request or the answer.
-        version: decides on the fields; ``kip-516`` for the proposal's own names.
+        version: decides on the fields; ``kip-516`` or ``kip-694`` for the proposal's own names.
 
     Raises:
         UnsupportedVersionError: there is no such version, or it cannot express the message.
@@ -56,24 +75,39 @@ def encode_json(message: ControlRequest | ControlResponse, version: Version) -> 
     return orjson.dumps(tree(message, version))
 
 
-def parse_request(data: bytes, location: str) -> ControlRequest:
-    """Read a LeaderAndIsr or a StopReplica request of any version; its fields or its log line identify it.
+def parse_request(data: bytes, location: str) -> ControllerRequest:
+    """Read a controller's request of any version; its fields or its log line identify it.
+
+    It may be carried out, so a field that no form of it has is a reason to refuse it.
 
     Raises:
         InvalidRequestError: with every reason: its place, the expected and the found value.
     """
     document = _loaded(data, location)
-    found, key = document, None
-    if isinstance(document, dict) and isinstance(document.get("request"), dict):
-        header = document.get("requestHeader")
-        found, key = document["request"], header.get("requestApiKey") if isinstance(header, dict) else None
-    if not isinstance(found, dict) or not (key == STOP_REPLICA.key or (key is None and _is_stop_replica(found))):
+    found, key = _request_in(document)
+    if not isinstance(found, dict):
         return _leader_and_isr(document, location)
+    if _is_of(UPDATE_METADATA, key, found, _is_update_metadata):
+        return _update_metadata(found, location, _unknown(found, "UpdateMetadata"))
+    if not _is_of(STOP_REPLICA, key, found, _is_stop_replica):
+        return _leader_and_isr(document, location, _unknown(found, "LeaderAndIsr"))
     number = _count_stopped(found)
     if number > MAX_PARTITIONS:
         reason = f"it names {number} partitions, and {MAX_PARTITIONS} are the most that one request may name"
         raise InvalidRequestError(location, [reason], "StopReplica request")
-    return _stop_replica(found, location)
+    return _stop_replica(found, location, _unknown(found, "StopReplica"))
+
+
+def parse_metadata_request(data: bytes, location: str) -> LeaderAndIsrRequest | UpdateMetadataRequest:
+    """Read a request that says where replicas belong, which is not carried out; otherwise as :func:`parse_request`.
+
+    A field that no form has is passed over, as in the metadata that later releases write.
+    """
+    document = _loaded(data, location)
+    found, key = _request_in(document)
+    if isinstance(found, dict) and _is_of(UPDATE_METADATA, key, found, _is_update_metadata):
+        return _update_metadata(found, location)
+    return _leader_and_isr(document, location)
 
 
 def parse_leader_and_isr(data: bytes, location: str) -> LeaderAndIsrRequest:
@@ -108,8 +142,9 @@ def _loaded(data: bytes, location: str, what: str = "LeaderAndIsr request") -> A
         raise InvalidRequestError(location, [reason], what) from error
 
 
-def _object(document: object, location: str, what: str) -> FieldReader:
-    reasons: list[str] = []
+def _object(document: object, location: str, what: str, known: Iterable[str] = ()) -> FieldReader:
+    """Read a document whose reasons begin with those that are known of it."""
+    reasons = list(known)
     fields = FieldReader.of(document, "", reasons)
     if fields is None:
         raise InvalidRequestError(location, reasons, what)
@@ -135,6 +170,55 @@ def _is_stop_replica(fields: Mapping[str, Any]) -> bool:
     return False
 
 
+def _request_in(document: Any) -> tuple[Any, int | None]:
+    """Take the wrapper of Kafka's request log off; return the request, and the API key of its header."""
+    if not isinstance(document, dict) or not isinstance(document.get("request"), dict):
+        return document, None
+    header = document.get("requestHeader")
+    return document["request"], header.get("requestApiKey") if isinstance(header, dict) else None
+
+
+def _is_of(message: Message, key: int | None, found: Any, looks: Callable[[Mapping[str, Any]], bool]) -> bool:
+    """Whether a document is of a kind: by the API key where a header has one, else by its fields."""
+    return key == message.key if key is not None else looks(found)
+
+
+def _is_update_metadata(fields: Mapping[str, Any]) -> bool:
+    """Whether a document has a field that only UpdateMetadata has, in itself or in any of its partitions."""
+    if not _UPDATE_METADATA_FIELDS.isdisjoint(fields):
+        return True
+    return any(not _OF_UPDATE_METADATA_PARTITIONS.isdisjoint(row) for row in _rows(fields))
+
+
+def _rows(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """List the topics and the partitions of a document, whatever they hold."""
+    lists = (fields.get(name) for name in ("topicStates", "topic_states", "ungroupedPartitionStates"))
+    rows = [row for each in lists if isinstance(each, list) for row in each if isinstance(row, dict)]
+    below = (row.get(name) for row in rows for name in ("partitionStates", "partition_states"))
+    rows += [state for each in below if isinstance(each, list) for state in each if isinstance(state, dict)]
+    return rows
+
+
+def _unknown(document: Mapping[str, Any], kind: str) -> list[str]:
+    """Give the reasons to refuse a request with fields that no form of it has: they may say what it means."""
+    found = unknown_fields(document, _FORMS[kind], _FURTHER_NAMES)
+    return sorted(f"{place}: no {kind} request has such a field" for place in found)
+
+
+def _update_metadata(document: object, location: str, reasons: Iterable[str] = ()) -> UpdateMetadataRequest:
+    """Make an UpdateMetadata request of a decoded document, by the table of the form whose names it has."""
+    what = "UpdateMetadata request"
+    fields = _object(document, location, what, reasons)
+    table = UPDATE_METADATA
+    if fields.has("controller_id", "topic_states", "live_brokers"):
+        table = PROPOSED_WITH_MODE if any("mode" in row for row in _rows(fields.values)) else PROPOSED_WITH_IDS
+    request = read_fields(table.body, fields)
+    _refuse(fields, location, what)
+    assert isinstance(request, UpdateMetadataRequest)
+    check_request(request, location)
+    return request
+
+
 def _count_stopped(fields: Mapping[str, Any]) -> int:
     """Count the partitions of a StopReplica document, before they are made into objects."""
     number = 0
@@ -150,9 +234,9 @@ def _count_stopped(fields: Mapping[str, Any]) -> int:
     return number
 
 
-def _leader_and_isr(document: object, location: str) -> LeaderAndIsrRequest:
+def _leader_and_isr(document: object, location: str, known: Iterable[str] = ()) -> LeaderAndIsrRequest:
     """Make a LeaderAndIsr request of a decoded document, which may be a line of Kafka's request log."""
-    reasons: list[str] = []
+    reasons = list(known)
     fields = _unwrapped(FieldReader.of(document, "", reasons))
     request = _read_leader_and_isr(fields) if fields else None
     if request is None or reasons:
@@ -161,10 +245,10 @@ def _leader_and_isr(document: object, location: str) -> LeaderAndIsrRequest:
     return request
 
 
-def _stop_replica(document: object, location: str) -> StopReplicaRequest:
+def _stop_replica(document: object, location: str, reasons: Iterable[str] = ()) -> StopReplicaRequest:
     """Make a StopReplica request of a decoded document."""
     what = "StopReplica request"
-    fields = _object(document, location, what)
+    fields = _object(document, location, what, reasons)
     flag = fields.boolean("deletePartitions", "delete_partitions", default=False)
     request = StopReplicaRequest(
         controller_id=fields.integer("controllerId", "controller_id"),
@@ -223,7 +307,7 @@ def _topic_states(fields: FieldReader) -> tuple[TopicState, ...]:
     else:
         for topic in fields.objects("topicStates", "topic_states"):
             name = _topic_name(topic)
-            topic_id = _topic_id(topic)
+            topic_id = topic_id_of(topic)
             if ids.setdefault(name, topic_id) != topic_id:
                 topic.wrong("topicId", f"the ID that {name} has before, {ids[name]}", topic.raw("topicId", "topic_id"))
             for state in topic.objects("partitionStates", "partition_states"):
@@ -237,20 +321,6 @@ def _check_distinct(ids: dict[str, TopicId | None], fields: FieldReader) -> None
     for name, topic_id in ids.items():
         if topic_id is not None and owners.setdefault(topic_id, name) != name:
             fields.reasons.append(f"topic ID {topic_id}: expected of one topic, found of {owners[topic_id]} and {name}")
-
-
-def _topic_id(fields: FieldReader) -> TopicId | None:
-    """Read the topic ID; None for a missing ID and for the zero ID, which means the same."""
-    found = fields.raw("topicId", "topic_id")
-    if found is None:
-        return None
-    try:
-        topic_id = TopicId.parse(found) if isinstance(found, str) else None
-    except InvalidIdError:
-        topic_id = None
-    if topic_id is None:
-        fields.wrong("topicId", "a topic ID of 22 characters of base64url", found)
-    return None if topic_id is None or topic_id.is_zero else topic_id
 
 
 def _topic_name(fields: FieldReader) -> str:
@@ -294,7 +364,7 @@ def _stop_partitions(document: FieldReader, flag: bool) -> Iterator[tuple[str, T
             yield each.text("topicName"), None, StopPartition(each.integer("partitionIndex", least=0), delete=flag)
     elif document.has("topics", "partitions"):
         for topic in document.objects("topics", "partitions"):
-            name, topic_id = topic.text("name", "topic"), _topic_id(topic)
+            name, topic_id = topic.text("name", "topic"), topic_id_of(topic)
             numbers = "partitionIndexes" if topic.has("partitionIndexes") else "partition_ids"
             # Partition numbers follow the rules of broker ids: distinct, and not negative.
             for number in topic.broker_ids(numbers):
@@ -325,13 +395,13 @@ def _partition_errors(document: FieldReader) -> Iterator[tuple[str, TopicId | No
     """Yield each partition's answer with its topic, from the list that the version has."""
     if document.has("topics"):
         for topic in document.objects("topics"):
-            topic_id = _topic_id(topic)
+            topic_id = topic_id_of(topic)
             for error in topic.objects("partitionErrors"):
                 yield "", topic_id, _partition_error(error)
         return
     for error in document.objects("partitionErrors", "partitions"):
         name = error.text("topicName", "topic") if error.has("topicName", "topic") else ""
-        yield name, _topic_id(error), _partition_error(error)
+        yield name, topic_id_of(error), _partition_error(error)
 
 
 def _partition_error(fields: FieldReader) -> PartitionError:

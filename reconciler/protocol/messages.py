@@ -9,7 +9,7 @@ Source: FACTS §5; KIP516-4, KIP516-7.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,11 +18,8 @@ from reconciler.errors import InvalidRequestError
 from reconciler.protocol import kip516 as proposal
 from reconciler.protocol import tables
 from reconciler.protocol.check import check_request
-from reconciler.protocol.errors import MalformedMessageError, UnsupportedVersionError
 from reconciler.protocol.reading import MAX_MESSAGE_BYTES, Budget, read_string, reader, skip_tags
 from reconciler.protocol.requests import (
-    ControlRequest,
-    ControlResponse,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     StopReplicaRequest,
@@ -30,8 +27,20 @@ from reconciler.protocol.requests import (
     StopTopic,
     TopicState,
 )
-from reconciler.protocol.schema import Message
-from reconciler.protocol.tables import KIP516, LEADER_AND_ISR, STOP_REPLICA, Version
+from reconciler.protocol.schema import MalformedMessageError, Message, UnsupportedVersionError
+from reconciler.protocol.tables import KIP516, KIP694, LEADER_AND_ISR, STOP_REPLICA, Version
+from reconciler.protocol.update_metadata import (
+    PROPOSED_RESPONSE,
+    PROPOSED_WITH_IDS,
+    PROPOSED_WITH_MODE,
+    UPDATE_METADATA,
+    UPDATE_METADATA_RESPONSE,
+    ControllerRequest,
+    ControllerResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+    UpdateMetadataTopic,
+)
 from reconciler.protocol.writing import tree_of, write_string, write_struct
 
 _LENGTH = struct.Struct(">i")
@@ -45,7 +54,7 @@ _LONGEST_CLIENT_ID = 249
 LONGEST_BEGINNING = _LENGTH.size + _FIXED_HEADER.size + _CLIENT_ID.size + _LONGEST_CLIENT_ID
 """So many bytes are enough for :func:`begins_leader_and_isr`."""
 
-_KEYS = (LEADER_AND_ISR.key.to_bytes(2, "big"), STOP_REPLICA.key.to_bytes(2, "big"))
+_KEYS = tuple(each.key.to_bytes(2, "big") for each in (LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA))
 
 
 class RequestHeader(NamedTuple):
@@ -86,19 +95,29 @@ def decode_stop_replica(data: bytes, version: Version, location: str = "the mess
     return request
 
 
+def decode_update_metadata(data: bytes, version: Version, location: str = "the message") -> UpdateMetadataRequest:
+    """Read an UpdateMetadata request, of version 0 to 8 or a proposal's; otherwise as :func:`decode_leader_and_isr`."""
+    request = _decode(_message(UpdateMetadataRequest, version), data, version, location)
+    assert isinstance(request, UpdateMetadataRequest)
+    if len({topic.topic for topic in request.topics}) < len(request.topics):
+        request = replace(request, topics=tuple(_merged(request.topics, UpdateMetadataTopic, location)))
+    check_request(request, location)
+    return request
+
+
 def decode_response(
-    kind: type[LeaderAndIsrResponse] | type[StopReplicaResponse],
+    kind: type[ControllerResponse],
     data: bytes,
     version: Version,
     location: str = "the message",
-) -> ControlResponse:
+) -> ControllerResponse:
     """Read the answer to a request; raises as :func:`decode_leader_and_isr`, except for InvalidRequestError."""
     response = _decode(_message(kind, version), data, version, location)
-    assert isinstance(response, LeaderAndIsrResponse | StopReplicaResponse)
+    assert isinstance(response, LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse)
     return response
 
 
-def encode_message(message: ControlRequest | ControlResponse, version: Version) -> bytes:
+def encode_message(message: ControllerRequest | ControllerResponse, version: Version) -> bytes:
     """Write a request or an answer.
 
     Raises:
@@ -106,27 +125,27 @@ def encode_message(message: ControlRequest | ControlResponse, version: Version) 
     """
     table = _message(type(message), version)
     _check_one_flag(message, version)
-    number = 0 if version == KIP516 else version
+    number = _number(version)
     return write_struct(table.body, message, number, number >= table.flexible)
 
 
-def tree(message: ControlRequest | ControlResponse, version: Version) -> dict[str, Any]:
+def tree(message: ControllerRequest | ControllerResponse, version: Version) -> dict[str, Any]:
     """Make a message a JSON object, with Kafka's or the proposal's names; raises as :func:`encode_message`."""
     table = _message(type(message), version)
     _check_one_flag(message, version)
-    return tree_of(table.body, message, 0 if version == KIP516 else version)
+    return tree_of(table.body, message, _number(version))
 
 
-def is_flexible(kind: type[ControlRequest] | type[ControlResponse], version: Version) -> bool:
+def is_flexible(kind: type[ControllerRequest] | type[ControllerResponse], version: Version) -> bool:
     """Whether that version of a message, and so its header, is flexible; raises UnsupportedVersionError."""
-    return version == KIP516 or version >= _message(kind, version).flexible
+    return _number(version) >= _message(kind, version).flexible
 
 
-def decode_request(data: bytes, location: str = "the message") -> tuple[RequestHeader, ControlRequest]:
+def decode_request(data: bytes, location: str = "the message") -> tuple[RequestHeader, ControllerRequest]:
     """Read a control request with its header, with or without the length that goes before it on a connection.
 
     Raises:
-        UnsupportedVersionError: it is neither of the two control requests, or there is no such version of it.
+        UnsupportedVersionError: it is none of the requests that a controller sends, or there is no such version of it.
         MalformedMessageError, InvalidRequestError: as :func:`reconciler.protocol.decode_leader_and_isr`.
     """
     data = _unframed(data)
@@ -139,32 +158,36 @@ def decode_request(data: bytes, location: str = "the message") -> tuple[RequestH
         raise MalformedMessageError(f"{location}: the bytes end in the middle of a request's header") from error
     except MalformedMessageError as error:
         raise MalformedMessageError(f"{location} has no request's header: {error}") from error
-    decode = decode_leader_and_isr if kind is LeaderAndIsrRequest else decode_stop_replica
-    return RequestHeader(key, version, correlation_id, client_id), decode(data[at:], version, location)
+    return RequestHeader(key, version, correlation_id, client_id), _DECODERS[kind](data[at:], version, location)
 
 
 def begins_leader_and_isr(head: bytes) -> bool:
     """Whether bytes begin like a LeaderAndIsr request with a readable client ID, or with the length and then so."""
-    return any(_is_leader_and_isr_header(each) for each in (head, head[_LENGTH.size :]))
+    return any(_is_header_of(LEADER_AND_ISR, each) for each in (head, head[_LENGTH.size :]))
+
+
+def begins_update_metadata(head: bytes) -> bool:
+    """Whether bytes begin so like an UpdateMetadata request."""
+    return any(_is_header_of(UPDATE_METADATA, each) for each in (head, head[_LENGTH.size :]))
 
 
 def encode_request(
-    request: ControlRequest, version: int, correlation_id: int = 0, client_id: str | None = None
+    request: ControllerRequest, version: int, correlation_id: int = 0, client_id: str | None = None
 ) -> bytes:
     """Write a request with its header; raises as :func:`reconciler.protocol.encode_message`."""
-    key = LEADER_AND_ISR.key if isinstance(request, LeaderAndIsrRequest) else STOP_REPLICA.key
+    key = _SHIPPED[type(request)].key
     client = b"\xff\xff" if client_id is None else write_string(client_id, flexible=False)
     tags = b"\0" if is_flexible(type(request), version) else b""
     return _FIXED_HEADER.pack(key, version, correlation_id) + client + tags + encode_message(request, version)
 
 
-def encode_response(response: ControlResponse, version: int, correlation_id: int) -> bytes:
+def encode_response(response: ControllerResponse, version: int, correlation_id: int) -> bytes:
     """Write an answer with its header; raises as :func:`reconciler.protocol.encode_message`."""
     tags = b"\0" if is_flexible(type(response), version) else b""
     return struct.pack(">i", correlation_id) + tags + encode_message(response, version)
 
 
-def decode_response_header(kind: type[ControlResponse], data: bytes, version: int) -> tuple[int, bytes]:
+def decode_response_header(kind: type[ControllerResponse], data: bytes, version: int) -> tuple[int, bytes]:
     """The correlation ID of an answer, and the body behind its header; raises as :func:`decode_request`."""
     try:
         (correlation_id,) = struct.unpack_from(">i", data)
@@ -179,23 +202,40 @@ _SHIPPED: dict[type, Message] = {
     LeaderAndIsrResponse: tables.LEADER_AND_ISR_RESPONSE,
     StopReplicaRequest: tables.STOP_REPLICA,
     StopReplicaResponse: tables.STOP_REPLICA_RESPONSE,
+    UpdateMetadataRequest: UPDATE_METADATA,
+    UpdateMetadataResponse: UPDATE_METADATA_RESPONSE,
 }
-_PROPOSED: dict[type, Message] = {
-    LeaderAndIsrRequest: proposal.LEADER_AND_ISR,
-    LeaderAndIsrResponse: proposal.LEADER_AND_ISR_RESPONSE,
-    StopReplicaRequest: proposal.STOP_REPLICA,
-    StopReplicaResponse: proposal.STOP_REPLICA_RESPONSE,
+_PROPOSED: dict[tuple[type, Version], Message] = {
+    (LeaderAndIsrRequest, KIP516): proposal.LEADER_AND_ISR,
+    (LeaderAndIsrResponse, KIP516): proposal.LEADER_AND_ISR_RESPONSE,
+    (StopReplicaRequest, KIP516): proposal.STOP_REPLICA,
+    (StopReplicaResponse, KIP516): proposal.STOP_REPLICA_RESPONSE,
+    (UpdateMetadataRequest, KIP516): PROPOSED_WITH_IDS,
+    (UpdateMetadataResponse, KIP516): PROPOSED_RESPONSE,
+    (UpdateMetadataRequest, KIP694): PROPOSED_WITH_MODE,
+    (UpdateMetadataResponse, KIP694): PROPOSED_RESPONSE,
 }
+_DECODERS: dict[type[ControllerRequest], Callable[[bytes, Version, str], ControllerRequest]] = {
+    LeaderAndIsrRequest: decode_leader_and_isr,
+    StopReplicaRequest: decode_stop_replica,
+    UpdateMetadataRequest: decode_update_metadata,
+}
+
+
+def _number(version: Version) -> int:
+    """The number by which the fields of a form are chosen; a proposal's form has one version."""
+    return version if isinstance(version, int) else 0
 
 
 def _message(kind: type, version: Version) -> Message:
-    if version == KIP516:
-        return _PROPOSED[kind]
+    if (kind, version) in _PROPOSED:
+        return _PROPOSED[kind, version]
     message = _SHIPPED[kind]
     if version not in message.versions:
+        drawn = [form for form in (KIP516, KIP694) if (kind, form) in _PROPOSED]
         raise UnsupportedVersionError(
             f"there is no version {version} of a {message.name}: {message.versions[0]} to {message.versions[-1]}, and "
-            f"{KIP516} for the proposal's own form"
+            f"{' or '.join(drawn)} for the proposal's own form"
         )
     return message
 
@@ -204,7 +244,7 @@ def _decode(message: Message, data: bytes, version: Version, location: str) -> A
     what = f"{location} is no {message.name} of version {version}"
     if len(data) > MAX_MESSAGE_BYTES:
         raise MalformedMessageError(f"{what}: it has {len(data)} bytes, and {MAX_MESSAGE_BYTES} are the most")
-    number = 0 if version == KIP516 else version
+    number = _number(version)
     try:
         with paused_gc():
             found, end = reader(message.body, number, number >= message.flexible)(bytes(data), 0, Budget())
@@ -224,14 +264,14 @@ def _unframed(data: bytes) -> bytes:
     return data[behind:] if is_framed and (data[behind : behind + 2] in _KEYS or data[:2] not in _KEYS) else data
 
 
-def _is_leader_and_isr_header(head: bytes) -> bool:
+def _is_header_of(message: Message, head: bytes) -> bool:
     if len(head) < _FIXED_HEADER.size + _CLIENT_ID.size:
         return False
     key, version, _ = _FIXED_HEADER.unpack_from(head)
     (length,) = _CLIENT_ID.unpack_from(head, _FIXED_HEADER.size)
     client_id = head[_FIXED_HEADER.size + _CLIENT_ID.size :][: max(length, 0)]
     is_readable = -1 <= length <= _LONGEST_CLIENT_ID and all(32 <= byte < 127 for byte in client_id)
-    return is_readable and key == LEADER_AND_ISR.key and version in LEADER_AND_ISR.versions
+    return is_readable and key == message.key and version in message.versions
 
 
 def _merged(topics: Iterable[Any], make: Any, location: str) -> list[Any]:
@@ -252,9 +292,9 @@ def _merged(topics: Iterable[Any], make: Any, location: str) -> list[Any]:
     ]
 
 
-def _check_one_flag(message: ControlRequest | ControlResponse, version: Version) -> None:
+def _check_one_flag(message: ControllerRequest | ControllerResponse, version: Version) -> None:
     """Refuse mixed flags: older versions of StopReplica have one delete flag for all partitions."""
-    if isinstance(message, StopReplicaRequest) and (version == KIP516 or version < 3):
+    if isinstance(message, StopReplicaRequest) and _number(version) < 3:
         flags = {state.delete for topic in message.topics for state in topic.partitions}
         if len(flags) > 1:
             raise UnsupportedVersionError(
@@ -262,11 +302,9 @@ def _check_one_flag(message: ControlRequest | ControlResponse, version: Version)
             )
 
 
-def _request_kind(key: int) -> type[LeaderAndIsrRequest] | type[StopReplicaRequest]:
-    kinds = {LEADER_AND_ISR.key: LeaderAndIsrRequest, STOP_REPLICA.key: StopReplicaRequest}
+def _request_kind(key: int) -> type[ControllerRequest]:
+    kinds = {_SHIPPED[kind].key: kind for kind in _DECODERS}
     if key not in kinds:
-        raise UnsupportedVersionError(
-            f"API key {key} is no control request that is known here: {LEADER_AND_ISR.key} is LeaderAndIsr, "
-            f"{STOP_REPLICA.key} StopReplica"
-        )
+        known = ", ".join(f"{number} is {kind.__name__.removesuffix('Request')}" for number, kind in kinds.items())
+        raise UnsupportedVersionError(f"API key {key} is no control request that is known here: {known}")
     return kinds[key]

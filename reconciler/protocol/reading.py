@@ -14,8 +14,7 @@ from functools import cache
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
-from reconciler.protocol.errors import MalformedMessageError
-from reconciler.protocol.schema import Array, Field, Kind, Struct
+from reconciler.protocol.schema import Array, Field, Kind, MalformedMessageError, Struct
 
 MAX_MESSAGE_BYTES = 100 << 20
 """A longer message is refused, as on a broker's connection (``socket.request.max.bytes``)."""

@@ -47,7 +47,7 @@ class RequestType(IntEnum):
         return cls.UNSPECIFIED if name == "UNKNOWN" else cls.__members__.get(name)
 
 
-def _check_types(value: object, expected: Mapping[str, tuple[type | UnionType, str]]) -> None:
+def check_types(value: object, expected: Mapping[str, tuple[type | UnionType, str]]) -> None:
     """Refuse a value with fields of other types, with a reason for each: field → its type, and the type's name."""
     reasons = [
         f"{name}: {noun} is expected, found {getattr(value, name)!r:.60}"
@@ -58,7 +58,7 @@ def _check_types(value: object, expected: Mapping[str, tuple[type | UnionType, s
         raise InvalidRequestError("what was given", reasons, type(value).__name__)
 
 
-def _check_elements(value: object, name: str, kind: type) -> None:
+def check_elements(value: object, name: str, kind: type) -> None:
     """Refuse a tuple with an element of another type."""
     elements: tuple[object, ...] = getattr(value, name)
     if not set(map(type, elements)) <= {kind}:
@@ -113,7 +113,7 @@ class PartitionState:
             and type(self.isr) is type(self.replicas) is type(self.adding) is type(self.removing) is tuple
             and type(self.is_new) is bool
         ):
-            _check_types(self, _PARTITION)
+            check_types(self, _PARTITION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,8 @@ class TopicState:
     partitions: tuple[PartitionState, ...]
 
     def __post_init__(self) -> None:
-        _check_types(self, _TOPIC)
-        _check_elements(self, "partitions", PartitionState)
+        check_types(self, _TOPIC)
+        check_elements(self, "partitions", PartitionState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class LiveLeader:
     port: int
 
     def __post_init__(self) -> None:
-        _check_types(self, {"broker_id": _INTEGER, "host": _TEXT, "port": _INTEGER})
+        check_types(self, {"broker_id": _INTEGER, "host": _TEXT, "port": _INTEGER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +156,9 @@ class LeaderAndIsrRequest:
 
     def __post_init__(self) -> None:
         kinds = {"type": (RequestType, "a RequestType"), "live_leaders": _TUPLE}
-        _check_types(self, {**_REQUEST, **kinds})
-        _check_elements(self, "topics", TopicState)
-        _check_elements(self, "live_leaders", LiveLeader)
+        check_types(self, {**_REQUEST, **kinds})
+        check_elements(self, "topics", TopicState)
+        check_elements(self, "live_leaders", LiveLeader)
 
     def receivers(self) -> frozenset[int]:
         """The possible receivers: the brokers that are among the replicas of every partition."""
@@ -178,7 +178,7 @@ class StopPartition:
 
     def __post_init__(self) -> None:
         if not (type(self.partition) is type(self.leader_epoch) is int and type(self.delete) is bool):
-            _check_types(self, {"partition": _INTEGER, "leader_epoch": _INTEGER, "delete": _YES_OR_NO})
+            check_types(self, {"partition": _INTEGER, "leader_epoch": _INTEGER, "delete": _YES_OR_NO})
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +190,8 @@ class StopTopic:
     partitions: tuple[StopPartition, ...]
 
     def __post_init__(self) -> None:
-        _check_types(self, _TOPIC)
-        _check_elements(self, "partitions", StopPartition)
+        check_types(self, _TOPIC)
+        check_elements(self, "partitions", StopPartition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +206,8 @@ class StopReplicaRequest:
     is_kraft_controller: bool = False
 
     def __post_init__(self) -> None:
-        _check_types(self, _REQUEST)
-        _check_elements(self, "topics", StopTopic)
+        check_types(self, _REQUEST)
+        check_elements(self, "topics", StopTopic)
 
 
 ControlRequest: TypeAlias = LeaderAndIsrRequest | StopReplicaRequest

@@ -1,4 +1,4 @@
-"""What a table of a message says: fields, structs, and the message that they make.
+"""What a table of a message says: fields, structs, and the message that they make; and the errors of messages.
 
 One table for each struct says how it is read (``reading``) and written (``writing``). A field has its name as Kafka's
 own JSON has it, its kind, and the versions that have it. Source: FACTS §5, §7.3.
@@ -9,6 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
+
+from reconciler.errors import MetadataError, UsageError
+
+
+class MalformedMessageError(MetadataError):
+    """Bytes that are not the expected message: cut off, too long, or with impossible values."""
+
+
+class UnsupportedVersionError(UsageError):
+    """An unknown version, or one that cannot express the content of a message (UNSUPPORTED_VERSION, 35)."""
+
 
 Primitive: TypeAlias = Literal[
     "bool", "int8", "int16", "int32", "int64", "uint16", "float64", "uuid", "string", "bytes"

@@ -27,8 +27,9 @@ from reconciler.protocol.requests import (
 from reconciler.protocol.schema import INTS, Array, Field, Message, Struct
 
 KIP516: Final = "kip-516"
-Version: TypeAlias = int | Literal["kip-516"]
-"""A shipped version, or the form that the proposal draws."""
+KIP694: Final = "kip-694"
+Version: TypeAlias = int | Literal["kip-516", "kip-694"]
+"""A shipped version, or the form that a proposal draws; KIP-694 draws UpdateMetadata alone."""
 
 
 def id_of(raw: bytes) -> TopicId | None:
@@ -36,11 +37,12 @@ def id_of(raw: bytes) -> TopicId | None:
     return TopicId(raw) if any(raw) else None
 
 
-def _pairs(topics: tuple[Any, ...]) -> tuple[tuple[str, Any], ...]:
+def pairs(topics: tuple[Any, ...]) -> tuple[tuple[str, Any], ...]:
+    """List partitions, each with its topic; the reverse of :func:`by_topic`."""
     return tuple((topic.topic, state) for topic in topics for state in topic.partitions)
 
 
-def _by_topic(pairs: tuple[tuple[str, Any], ...], make: Callable[..., Any]) -> tuple[Any, ...]:
+def by_topic(pairs: tuple[tuple[str, Any], ...], make: Callable[..., Any]) -> tuple[Any, ...]:
     """Group a flat list of (topic, partition) into topics without an ID."""
     grouped: dict[str, list[Any]] = {}
     for topic, state in pairs:
@@ -89,14 +91,14 @@ _LIVE_LEADER = Struct(
 
 def _make_request(*values: Any) -> LeaderAndIsrRequest:
     controller, is_kraft, epoch, broker_epoch, kind, flat, topics, leaders = values
-    topics = _by_topic(flat, TopicState) if flat else topics
+    topics = by_topic(flat, TopicState) if flat else topics
     return LeaderAndIsrRequest(controller, epoch, topics, broker_epoch, RequestType.of(kind), is_kraft, leaders)
 
 
 def _take_request(request: LeaderAndIsrRequest) -> tuple[Any, ...]:
     return (
         *(request.controller_id, request.is_kraft_controller, request.controller_epoch, request.broker_epoch),
-        *(int(request.type), _pairs(request.topics), request.topics, request.live_leaders),
+        *(int(request.type), pairs(request.topics), request.topics, request.live_leaders),
     )
 
 
@@ -145,7 +147,7 @@ def _take_errors_by_id(response: LeaderAndIsrResponse) -> tuple[Any, ...]:
     for topic in response.topics:
         grouped.setdefault(topic.topic_id, []).extend(topic.partitions)
     topics = tuple(TopicErrors("", topic_id, tuple(errors)) for topic_id, errors in grouped.items())
-    return int(response.error), _pairs(response.topics), topics
+    return int(response.error), pairs(response.topics), topics
 
 
 LEADER_AND_ISR_RESPONSE = Message(
@@ -158,7 +160,7 @@ LEADER_AND_ISR_RESPONSE = Message(
             Field("partitionErrors", Array(_UNGROUPED_ERROR), 0, 4, ignorable=True),
             Field("topics", Array(_TOPIC_ERROR), 5, default=(), ignorable=True),
         ),
-        lambda error, flat, topics: LeaderAndIsrResponse(error, _by_topic(flat, TopicErrors) if flat else topics),
+        lambda error, flat, topics: LeaderAndIsrResponse(error, by_topic(flat, TopicErrors) if flat else topics),
         _take_errors_by_id,
     ),
     range(8),
@@ -184,7 +186,7 @@ def partition_numbers(request: StopReplicaRequest) -> tuple[tuple[str, TopicId |
 def _make_stop(*values: Any) -> StopReplicaRequest:
     controller, is_kraft, epoch, broker_epoch, delete, flat, by_number, topics = values
     if flat:
-        topics = _by_topic(tuple((topic, StopPartition(number, delete=delete)) for topic, number in flat), StopTopic)
+        topics = by_topic(tuple((topic, StopPartition(number, delete=delete)) for topic, number in flat), StopTopic)
     elif by_number:
         topics = stop_topics(by_number, delete)
     return StopReplicaRequest(controller, epoch, topics, broker_epoch, is_kraft)
@@ -252,8 +254,8 @@ STOP_REPLICA_RESPONSE = Message(
     Struct(
         "StopReplicaResponse",
         (Field("errorCode", "int16"), Field("partitionErrors", Array(_UNGROUPED_ERROR))),
-        lambda error, flat: StopReplicaResponse(error, _by_topic(flat, TopicErrors)),
-        lambda response: (int(response.error), _pairs(response.topics)),
+        lambda error, flat: StopReplicaResponse(error, by_topic(flat, TopicErrors)),
+        lambda response: (int(response.error), pairs(response.topics)),
     ),
     range(5),
     2,

@@ -10,9 +10,8 @@ import struct
 from typing import Any
 
 from layout.ids import KafkaId, TopicId
-from reconciler.protocol.errors import UnsupportedVersionError
 from reconciler.protocol.reading import FORMATS
-from reconciler.protocol.schema import Array, Field, Kind, Struct
+from reconciler.protocol.schema import Array, Field, Kind, Struct, UnsupportedVersionError
 
 
 def write_struct(table: Struct, value: Any, version: int, flexible: bool) -> bytes:
@@ -99,7 +98,8 @@ def _write(table: Struct, value: Any, version: int, flexible: bool, pieces: list
 
 def _write_field(field: Field, value: Any, version: int, flexible: bool, pieces: list[bytes]) -> None:
     if value is None and field.nullable:
-        pieces.append(b"\0")  # a null is written in flexible versions alone
+        # Elsewhere a null is the length -1, which takes two bytes before a string, and four before anything else.
+        pieces.append(b"\0" if flexible else b"\xff" * (2 if field.kind == "string" else 4))
         return
     try:
         _write_value(field.kind, value, version, flexible, pieces)

@@ -102,7 +102,7 @@ SOURCES = (
     SourceKind(
         "request",
         "requests",
-        "a LeaderAndIsr request as JSON (request:FILE@N names the broker that received it)",
+        "a LeaderAndIsr request as JSON (request:FILE@N names the broker that received it), or an UpdateMetadata",
         lambda module, paths, location: [module.load_json(paths, location)],
         "is_json_request",
         ".json",
@@ -111,7 +111,7 @@ SOURCES = (
     SourceKind(
         "wire",
         "requests",
-        "a LeaderAndIsr request as bytes, with its header (wire:FILE@N names the broker that received it)",
+        "a LeaderAndIsr request as bytes, with its header (wire:FILE@N names the broker), or an UpdateMetadata",
         lambda module, paths, location: [module.load_wire(paths, location)],
         "is_wire_request",
         together=True,

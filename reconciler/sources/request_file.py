@@ -12,7 +12,14 @@ from typing import Final
 
 from logstore.parallel import paused_gc
 from reconciler.errors import MetadataError
-from reconciler.protocol import ControlRequest, UnsupportedVersionError, decode_request, parse_request
+from reconciler.protocol import (
+    ControllerRequest,
+    ControlRequest,
+    UnsupportedVersionError,
+    UpdateMetadataRequest,
+    decode_request,
+    parse_request,
+)
 from reconciler.sources.files import MAX_FILE_BYTES, read_file
 
 STANDARD_INPUT: Final = "-"
@@ -28,7 +35,7 @@ def read_request(spec: str) -> tuple[ControlRequest, str]:
 
     Raises:
         UsageError: there is no such file.
-        MetadataError: it cannot be read, is too long, or holds no known request.
+        MetadataError: it cannot be read, is too long, or holds no request that can be carried out.
         InvalidRequestError, MalformedMessageError: its request is not valid; with every reason.
     """
     form, path = _split(spec)
@@ -37,7 +44,13 @@ def read_request(spec: str) -> tuple[ControlRequest, str]:
     if form is None:
         form = "request" if data.lstrip()[:1] in (b"{", b"[", b"") else "wire"
     with paused_gc():
-        return parse_request(data, location) if form == "request" else _decode_wire(data, location), location
+        request = parse_request(data, location) if form == "request" else _decode_wire(data, location)
+    if isinstance(request, UpdateMetadataRequest):
+        raise MetadataError(
+            f"{location} is an UpdateMetadata request, which tells a broker what clients may know and changes no disk: "
+            f"only LeaderAndIsr and StopReplica are carried out; --metadata {form}:FILE compares disks with it"
+        )
+    return request, location
 
 
 def _split(spec: str) -> tuple[str | None, str]:
@@ -59,7 +72,7 @@ def _read(path: str) -> bytes:
     return data
 
 
-def _decode_wire(data: bytes, location: str) -> ControlRequest:
+def _decode_wire(data: bytes, location: str) -> ControllerRequest:
     try:
         return decode_request(data, location)[1]
     except UnsupportedVersionError as error:

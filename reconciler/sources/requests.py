@@ -1,12 +1,13 @@
-"""LeaderAndIsr requests as a desired state, from JSON (``request:FILE``) or from Kafka's bytes (``wire:FILE``).
+"""A controller's requests as a desired state, from JSON (``request:FILE``) or from Kafka's bytes (``wire:FILE``).
 
 ``FILE@N`` names the broker that received the request, because a request does not. Both forms of one request make the
 same state. The bytes begin with the request's header, which names the version; the length that goes before the header
 on a connection may be there or not.
 
-A request speaks for one broker. The state of a request has a row for each partition that this broker should hold; a
+A LeaderAndIsr request speaks for one broker. Its state has a row for each partition that this broker should hold; a
 partition without this broker among its replicas is known and not wanted here. Requests for several brokers make one
-state, whose scope is all of them. Source: FACTS §5.1, §5.2; KIP516-4; DESIGN §4, §7.
+state, whose scope is all of them. One UpdateMetadata request speaks for the whole cluster, see ``update_metadata``.
+Source: FACTS §5.1, §5.2, §5.4; KIP516-4, KIP516-9; DESIGN §4, §7.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -28,15 +30,22 @@ from reconciler.protocol import (
     RequestType,
     TopicState,
     UnsupportedVersionError,
+    UpdateMetadataRequest,
     begins_leader_and_isr,
+    begins_update_metadata,
     decode_request,
-    parse_leader_and_isr,
+    parse_metadata_request,
 )
 from reconciler.sources.files import first_bytes, read_file
+from reconciler.sources.update_metadata import state_of
 
 _SNIFFED_JSON = re.compile(rb'\s*\{.*"(?:controllerId|controller_id|topicStates|topic_states)"', re.DOTALL)
 _SNIFFED_BYTES = 64 << 10
 _RECEIVER = re.compile(r"(.+)@([0-9]{1,9})", re.ASCII | re.DOTALL)
+
+
+MetadataRequest: TypeAlias = LeaderAndIsrRequest | UpdateMetadataRequest
+"""A request that says where replicas belong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +58,21 @@ class ReceivedRequest:
 
 
 def is_json_request(path: str) -> bool:
-    """Whether the path is a file that begins like a LeaderAndIsr request as JSON."""
+    """Whether the path is a file that begins like a LeaderAndIsr or UpdateMetadata request as JSON."""
     return os.path.isfile(path) and _SNIFFED_JSON.match(first_bytes(path, _SNIFFED_BYTES)) is not None
 
 
 def is_wire_request(path: str) -> bool:
-    """Whether the path is a file that begins like a LeaderAndIsr request's header with a readable client ID."""
-    return os.path.isfile(path) and begins_leader_and_isr(first_bytes(path, LONGEST_BEGINNING))
+    """Whether the path is a file that begins like the header of such a request with a readable client ID."""
+    if not os.path.isfile(path):
+        return False
+    head = first_bytes(path, LONGEST_BEGINNING)
+    return begins_leader_and_isr(head) or begins_update_metadata(head)
 
 
 def load_json(paths: Sequence[str], location: str) -> DesiredState:
     """Read requests as JSON, and merge them into one state; see :func:`load_requests`."""
-    return load_requests(paths, location, parse_leader_and_isr, "request")
+    return load_requests(paths, location, parse_metadata_request, "request")
 
 
 def load_wire(paths: Sequence[str], location: str) -> DesiredState:
@@ -69,7 +81,7 @@ def load_wire(paths: Sequence[str], location: str) -> DesiredState:
 
 
 def load_requests(
-    paths: Sequence[str], location: str, parse: Callable[[bytes, str], LeaderAndIsrRequest], scheme: str
+    paths: Sequence[str], location: str, parse: Callable[[bytes, str], MetadataRequest], scheme: str
 ) -> DesiredState:
     """Read requests and merge them into one state.
 
@@ -80,7 +92,8 @@ def load_requests(
         scheme: of the source, for messages.
 
     Raises:
-        UsageError: no such file; the receiver of a request is not known; or neither of two for one broker is newer.
+        UsageError: no such file; the receiver of a request is not known; neither of two for one broker is newer; or
+            an UpdateMetadata request is not alone, or is given with a receiver.
         MetadataError: a file that cannot be read or parsed, or requests that contradict each other.
     """
     digest = hashlib.sha256()
@@ -91,6 +104,13 @@ def load_requests(
             data = read_file(file)
             digest.update(data)
             request = parse(data, file)
+            if isinstance(request, UpdateMetadataRequest):
+                if node_id is not None or len(paths) > 1:
+                    raise UsageError(
+                        f"{file} is an UpdateMetadata request, which speaks for the whole cluster: give it alone, as "
+                        f"{scheme}:{file}, and without a broker"
+                    )
+                return state_of(request, location, digest.hexdigest())
             received_by = receiver(request, file, scheme) if node_id is None else node_id
             received.append(ReceivedRequest(request, received_by, file))
         return merge(received, location, digest.hexdigest())
@@ -104,8 +124,8 @@ def split_receiver(path: str) -> tuple[str, int | None]:
     return match[1], int(match[2])
 
 
-def parse_wire(data: bytes, location: str) -> LeaderAndIsrRequest:
-    """Decode one LeaderAndIsr request with its header, and with or without its length.
+def parse_wire(data: bytes, location: str) -> MetadataRequest:
+    """Decode one LeaderAndIsr or UpdateMetadata request with its header, and with or without its length.
 
     Raises:
         MetadataError: the bytes are cut off or malformed, or the header is of another request or an unknown version.
@@ -116,9 +136,10 @@ def parse_wire(data: bytes, location: str) -> LeaderAndIsrRequest:
         _, request = decode_request(data, location)
     except UnsupportedVersionError as error:
         raise MetadataError(
-            f"{location} does not begin with the header of a LeaderAndIsr request of version 0 to 7: {error}"
+            f"{location} does not begin with the header of a LeaderAndIsr request of version 0 to 7, or of an "
+            f"UpdateMetadata request of version 0 to 8: {error}"
         ) from error
-    if not isinstance(request, LeaderAndIsrRequest):
+    if not isinstance(request, LeaderAndIsrRequest | UpdateMetadataRequest):
         raise MetadataError(
             f"{location} is a StopReplica request, which says what a broker should let go and not what it should hold:"
             " give a LeaderAndIsr request"

@@ -17,6 +17,8 @@ from reconciler.protocol import (
     LeaderAndIsrResponse,
     StopReplicaRequest,
     StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
     decode_leader_and_isr,
     decode_response,
     decode_stop_replica,
@@ -25,7 +27,7 @@ from reconciler.protocol import (
     parse_stop_replica,
 )
 from reconciler.protocol.json_messages import encode_json, parse_response
-from reconciler.protocol.messages import is_flexible
+from reconciler.protocol.messages import encode_request, encode_response, is_flexible
 
 Vector = dict[str, Any]
 
@@ -96,12 +98,19 @@ def test_upstream_s_json_reads_as_the_same_message(vector: Vector) -> None:
 @pytest.mark.shared(kinds=("headerVersion",))
 def test_the_header_is_flexible_when_the_body_is(vector: Vector) -> None:
     name, _, version = vector["input"].rpartition(" v")
-    kinds = {"LeaderAndIsr": LeaderAndIsrRequest, "StopReplica": StopReplicaRequest}
-    if name not in kinds:
-        assert name == "UpdateMetadata", f"{name} is not a request that is known here"
-        return
-    flexible = is_flexible(kinds[name], int(version))
+    answered = {
+        "LeaderAndIsr": (LeaderAndIsrRequest(1, 1, ()), LeaderAndIsrResponse(0)),
+        "StopReplica": (StopReplicaRequest(1, 1, ()), StopReplicaResponse(0)),
+        "UpdateMetadata": (UpdateMetadataRequest(1, 1, ()), UpdateMetadataResponse(0)),
+    }
+    request, response = answered[name]
+    flexible = is_flexible(type(request), int(version))
+    assert is_flexible(type(response), int(version)) is flexible
     assert vector["output"] == {"request": 1 + flexible, "response": int(flexible)}
+    # A flexible header ends with the count of its tags.
+    sent, body = encode_request(request, int(version)), encode_message(request, int(version))
+    assert len(sent) - len(body) == 10 + flexible
+    assert len(encode_response(response, int(version), 1)) - len(encode_message(response, int(version))) == 4 + flexible
 
 
 @pytest.mark.shared

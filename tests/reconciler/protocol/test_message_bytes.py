@@ -42,7 +42,6 @@ from reconciler.protocol import (
     decode_stop_replica,
     encode_message,
 )
-from reconciler.protocol.errors import MalformedMessageError
 from reconciler.protocol.messages import (
     RequestHeader,
     decode_response_header,
@@ -52,6 +51,7 @@ from reconciler.protocol.messages import (
     tree,
 )
 from reconciler.protocol.reading import MAX_MESSAGE_BYTES
+from reconciler.protocol.schema import MalformedMessageError
 from tests.reconciler.protocol.control_requests import FULL, A, B, leader_and_isr, stop_replica, topic
 
 LEADING = [*range(8), KIP516]

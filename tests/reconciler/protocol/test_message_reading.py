@@ -8,9 +8,8 @@ import tracemalloc
 import pytest
 
 from reconciler.protocol import KIP516, decode_leader_and_isr, decode_stop_replica, encode_message, tables
-from reconciler.protocol.errors import MalformedMessageError
 from reconciler.protocol.reading import MAX_WEIGHT, Budget, read_string, read_varint, reader, skip_tags
-from reconciler.protocol.schema import INTS, Field, Struct
+from reconciler.protocol.schema import INTS, Field, MalformedMessageError, Struct
 from tests.reconciler.protocol.control_requests import FULL, A, leader_and_isr, stop_replica, topic
 
 

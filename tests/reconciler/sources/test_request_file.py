@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from reconciler.errors import InvalidRequestError, MetadataError, UsageError
-from reconciler.protocol import KIP516, MAX_PARTITIONS, ControlRequest
+from reconciler.protocol import KIP516, MAX_PARTITIONS, ControlRequest, UpdateMetadataRequest, UpdateMetadataTopic
 from reconciler.protocol.json_messages import encode_json
 from reconciler.protocol.messages import encode_request
 from reconciler.sources import STANDARD_INPUT, read_request, request_file
@@ -127,3 +127,14 @@ def test_documents_of_wrong_types_are_refused_with_their_reasons(path: Path, doc
     path.write_text(json.dumps(document))
     with pytest.raises(InvalidRequestError, match=r"missing|expected"):
         read_request(str(path))
+
+
+@pytest.mark.parametrize("form", ["request", "wire"])
+def test_update_metadata_is_refused_by_its_name_and_nothing_is_done(path: Path, tmp_path: Path, form: str) -> None:
+    sent = UpdateMetadataRequest(1, 1, (UpdateMetadataTopic("orders", A, ()),))
+    path.write_bytes(encode_json(sent, 8) if form == "request" else encode_request(sent, 8))
+    for spec in (str(path), f"{form}:{path}"):
+        with pytest.raises(
+            MetadataError, match=rf"is an UpdateMetadata request.*--metadata {form}:FILE compares disks"
+        ):
+            read_request(spec)

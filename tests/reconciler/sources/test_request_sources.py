@@ -20,7 +20,16 @@ from layout.ids import TopicId
 from layout.topic import METADATA_TOPIC
 from reconciler.desired import Completeness, DesiredState
 from reconciler.errors import InvalidRequestError, MetadataError, UsageError
-from reconciler.protocol import MAX_PARTITIONS, LeaderAndIsrRequest, PartitionState, RequestType, TopicState
+from reconciler.protocol import (
+    MAX_PARTITIONS,
+    LeaderAndIsrRequest,
+    PartitionState,
+    RequestType,
+    TopicState,
+    UpdateMetadataPartition,
+    UpdateMetadataRequest,
+    UpdateMetadataTopic,
+)
 from reconciler.protocol.messages import encode_request, tree
 from reconciler.sources import files, load
 from reconciler.sources.requests import (
@@ -399,3 +408,57 @@ def test_any_bytes_are_a_request_or_refused(data: bytes) -> None:
 def test_other_files_are_not_taken_for_requests(tmp_path: Path, data: bytes) -> None:
     assert not is_wire_request(written(tmp_path, data))
     assert not is_wire_request(str(tmp_path))
+
+
+# UpdateMetadata
+
+
+def of_cluster(*topics: UpdateMetadataTopic, kind: RequestType = RequestType.FULL) -> UpdateMetadataRequest:
+    return UpdateMetadataRequest(1, 3, topics, type=kind)
+
+
+def known(index: int, leader: int, replicas: tuple[int, ...], isr: tuple[int, ...]) -> UpdateMetadataPartition:
+    return UpdateMetadataPartition(index, 3, leader, 5, isr, 9, replicas)
+
+
+CLUSTER = of_cluster(
+    UpdateMetadataTopic("orders", A, (known(0, 1, (1, 2), (1, 2)), known(1, 2, (2, 3), (2,)))),
+    UpdateMetadataTopic("clicks", B, (known(0, -2, (3,), (3,)),)),
+)
+
+
+# KIP516-9
+@pytest.mark.parametrize("scheme", ["request", "wire", ""])
+def test_an_update_metadata_request_speaks_for_the_whole_cluster(tmp_path: Path, scheme: str) -> None:
+    path = tmp_path / "metadata.json"
+    path.write_bytes(encode_request(CLUSTER, 8) if scheme == "wire" else orjson.dumps(tree(CLUSTER, 8)))
+    (state,) = load(f"{scheme}:{path}" if scheme else str(path))
+    rows = state.replicas.select(["topic", "topic_id", "partition", "node_id", "leader", "in_sync"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        ("orders", str(A), 0, 1, True, True),
+        ("orders", str(A), 0, 2, False, True),
+        ("orders", str(A), 1, 2, True, True),
+        ("orders", str(A), 1, 3, False, False),
+        ("clicks", str(B), 0, 3, False, True),
+    ]
+    identity = state.identity
+    assert (identity.scope, identity.completeness, identity.epoch) == (None, Completeness.FULL, 3)
+    assert identity.problems == ("1 topic is marked for deletion and counts as wanted until it goes: clicks",)
+
+
+@pytest.mark.parametrize("kind", [RequestType.UNSPECIFIED, RequestType.INCREMENTAL])
+def test_an_update_metadata_request_that_is_not_full_says_nothing_of_what_it_lacks(
+    tmp_path: Path, kind: RequestType
+) -> None:
+    (tmp_path / "m").write_bytes(encode_request(of_cluster(CLUSTER.topics[0], kind=kind), 8))
+    (state,) = load(str(tmp_path / "m"))
+    assert (state.identity.completeness, state.identity.problems) == (Completeness.INCREMENTAL, ())
+
+
+def test_an_update_metadata_request_has_no_receiver_and_no_request_beside_it(tmp_path: Path) -> None:
+    path, other = tmp_path / "m.json", tmp_path / "r.json"
+    path.write_bytes(orjson.dumps(tree(CLUSTER, 8)))
+    other.write_bytes(orjson.dumps(SHIPPED))
+    for paths in ([f"{path}@1"], [str(path), f"{other}@1"], [f"{other}@1", str(path)]):
+        with pytest.raises(UsageError, match="speaks for the whole cluster: give it alone, as request:"):
+            load_json(paths, "requests")
