@@ -1,4 +1,4 @@
-"""An UpdateMetadata request as a desired state: what a controller told a broker of the whole cluster (FACTS §5.4).
+"""An UpdateMetadata request as a desired state: what a controller says of the whole cluster (FACTS §5.4).
 
 It speaks for every broker, whoever received it, and names the topics that changed; only one of type FULL has them all.
 A partition that is being deleted counts as wanted until it is gone, as in the other sources. What the request does not
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.protocol import RequestType, UpdateMetadataRequest
-from reconciler.sources.zookeeper.state import marked_for_deletion
+from reconciler.text import count, listed
 
 _DURING_DELETE = -2
 """The leader of a partition whose topic is being deleted."""
@@ -47,6 +47,8 @@ def state_of(request: UpdateMetadataRequest, location: str, digest: str) -> Desi
         completeness=Completeness.FULL if request.type is RequestType.FULL else Completeness.INCREMENTAL,
         epoch=request.controller_epoch,
         digest=digest,
-        problems=(marked_for_deletion(going),) if going else (),
+        problems=(f"{count(len(going), 'topic')} being deleted still counted as wanted: {listed(going)}",)
+        if going
+        else (),
     )
     return builder.build(identity)

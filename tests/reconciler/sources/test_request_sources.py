@@ -443,7 +443,7 @@ def test_an_update_metadata_request_speaks_for_the_whole_cluster(tmp_path: Path,
     ]
     identity = state.identity
     assert (identity.scope, identity.completeness, identity.epoch) == (None, Completeness.FULL, 3)
-    assert identity.problems == ("1 topic is marked for deletion and counts as wanted until it goes: clicks",)
+    assert identity.problems == ("1 topic being deleted still counted as wanted: clicks",)
 
 
 @pytest.mark.parametrize("kind", [RequestType.UNSPECIFIED, RequestType.INCREMENTAL])
