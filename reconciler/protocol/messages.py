@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from logstore.parallel import paused_gc
 from reconciler.errors import InvalidRequestError
@@ -105,15 +105,18 @@ def decode_update_metadata(data: bytes, version: Version, location: str = "the m
     return request
 
 
+_Response = TypeVar("_Response", bound=ControllerResponse)
+
+
 def decode_response(
-    kind: type[ControllerResponse],
+    kind: type[_Response],
     data: bytes,
     version: Version,
     location: str = "the message",
-) -> ControllerResponse:
+) -> _Response:
     """Read the answer to a request; raises as :func:`decode_leader_and_isr`, except for InvalidRequestError."""
     response = _decode(_message(kind, version), data, version, location)
-    assert isinstance(response, LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse)
+    assert isinstance(response, kind)
     return response
 
 

@@ -74,8 +74,8 @@ def grow(node: ControllerNode, found: KnownTopic, wanted: int, by_hand: Mapping[
     else:
         start = next((index for index, broker in enumerate(brokers) if broker >= first[0]), 0)
         racks = {broker.node_id: broker.rack for broker in brokers.values() if broker.rack is not None}
-        at = {"fixed_start": start, "start_partition": len(before)}
-        added = assign(list(brokers), wanted - len(before), len(first), racks=racks, **at)
+        many, existing = wanted - len(before), len(before)
+        added = assign(list(brokers), many, len(first), racks=racks, fixed_start=start, start_partition=existing)
     node.commit([Set(topic_path(found.topic), encode_topic(topic_id_of(found.node), before | added), found.version)])
 
 

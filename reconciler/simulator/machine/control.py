@@ -155,8 +155,12 @@ def _with_errors(response: ControlResponse, change: Callable[[TopicPartition, in
 
 def _as_received(request: ControlRequest, response: ControlResponse, version: Version) -> ControlResponse:
     """The answer as the controller receives it, with the names and IDs of its own request."""
-    kind = LeaderAndIsrResponse if isinstance(request, LeaderAndIsrRequest) else StopReplicaResponse
-    arrived = decode_response(kind, encode_message(response, version), version)
+    data = encode_message(response, version)
+    arrived: ControlResponse
+    if isinstance(request, LeaderAndIsrRequest):
+        arrived = decode_response(LeaderAndIsrResponse, data, version)
+    else:
+        arrived = decode_response(StopReplicaResponse, data, version)
     names = {topic.topic_id: topic.topic for topic in request.topics if topic.topic_id is not None}
     ids = {topic.topic: topic.topic_id for topic in request.topics}
     named = [replace(each, topic=_topic_name(each, names)) for each in arrived.topics]
