@@ -185,9 +185,8 @@ def test_a_staging_root_that_may_not_be_listed_is_not_taken_for_the_log_dir(
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
+    monkeypatch.setattr("logstore.fs.Directory.directory_inodes", refuse)
     for verb in ("staged", "purge"):
-        monkeypatch.setattr("logstore.staging.listing.staged_names", refuse)
-        monkeypatch.setattr("logstore.purge.run.staged_names", refuse, raising=False)
         result = run(verb, log_dir, *(["--dry-run"] if verb == "purge" else []))
         assert result.exit_code == 4
         assert f"logstore: {log_dir}: what is staged cannot be listed: Permission denied" in result.stderr
