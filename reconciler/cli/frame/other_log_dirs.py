@@ -4,7 +4,8 @@ A broker does not start with a partition that is live in two of its log dirs. A 
 in a log dir that nobody gave, such as the live replica of its re-created topic. So what can be known is asked for::
 
     a log dir beside the given ones, or named by a journal here, is this broker's     it is looked into
-    the broker registered a log dir with its controller that is not among them        the replica stays
+    the broker registered a log dir with its controller that is not among them        the replica stays, unless the
+                                                                                      metadata places it in one of them
     no registration; a journal here names more log dirs than there are                the replica stays
     one of these two, and none is missing                                             it comes back
     neither; the metadata wants the partition here under another ID, and it is gone   the replica stays
@@ -97,7 +98,8 @@ class TwinSearch:
         self._name, node = f"broker {known.broker.node}", known.broker.node
         self._registered = _registered(states, node)
         here = (*known.given, *known.found)
-        self._missing = sorted(self._registered - {_directory_id(path) for path in here})
+        self._here = {_directory_id(path) for path in here} - {None}
+        self._missing = sorted(self._registered - self._here)
         self._unnamed = known.named > len(here)
         self._wanted = _wanted(states[-1], node) if states else None
 
@@ -115,7 +117,7 @@ class TwinSearch:
     def why_it_stays(self, replica: Returning) -> str | None:
         """Say in a clause why a replica may be live in a log dir that was not given; None: nothing says so."""
         name, wanted = replica.partition, (self._wanted or {}).get(replica.partition)
-        if self._missing:
+        if self._missing and not (wanted is not None and wanted.directory_id in self._here):
             if wanted is not None and wanted.directory_id in self._missing:
                 return (
                     f"the metadata places {name} of {self._name} in directory.id {wanted.directory_id}, which is none "

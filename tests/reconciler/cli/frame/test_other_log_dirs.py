@@ -99,6 +99,8 @@ def test_a_log_dir_that_the_broker_registered_and_nobody_gave_keeps_what_may_be_
     assert placed.why_it_stays(STALE) == (
         f"the metadata places orders-0 of broker 1 in directory.id {an_id(2)}, which is none of those given"
     )
+    here = TwinSearch(find_log_dirs(BROKER, [first]), [metadata(1, 2, topic_id=NEW, place=1)])
+    assert here.why_it_stays(STALE) is None, "it is live in the log dir that was given, or nowhere"
     second = log_dir(tmp_path / "x" / "y" / "z", 2)
     both = TwinSearch(find_log_dirs(BROKER, [first, second]), [metadata(1, 2, topic_id=NEW, place=2)])
     assert both.why_it_stays(STALE) is None, "the caller looks into every log dir that was given"
