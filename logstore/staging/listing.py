@@ -117,19 +117,17 @@ def _find_all(log_dir: LogDirView, fallback: FallbackRecords) -> list[Staged]:
             # Read after the names: the line of a directory is there before the directory is.
             ledger = RootLedger(log_dir, root, fallback)
             path, prefix = log_dir.path, name_below_log_dir(log_dir, placement, "-")[:-1]
-            regular = [
-                Staged(path, placement, name, prefix + name, record, None, inode)
-                for name, inode in inodes
-                if (record := ledger.regular_record(name)) is not None
-            ]
-            found += regular
-            if len(regular) == len(inodes):
-                continue
+            others = []
+            for name, inode in inodes:
+                record = ledger.regular_record(name)
+                if record is None:
+                    others.append((name, inode))
+                else:
+                    found.append(Staged(path, placement, name, prefix + name, record, None, inode))
             found += [
                 read_staged(log_dir, placement, root, ledger, each)
-                for each in _staged_names(inodes, placement)
-                if ledger.regular_record(each[0].text) is None
-                and (ledger.is_whole(each[0].text) or root.holds(each[0].text))
+                for each in _staged_names(others, placement)
+                if ledger.is_whole(each[0].text) or root.holds(each[0].text)
             ]
     return found
 

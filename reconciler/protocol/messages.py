@@ -24,8 +24,6 @@ from reconciler.protocol.requests import (
     LeaderAndIsrResponse,
     StopReplicaRequest,
     StopReplicaResponse,
-    StopTopic,
-    TopicState,
 )
 from reconciler.protocol.schema import MalformedMessageError, Message, UnsupportedVersionError
 from reconciler.protocol.tables import KIP516, KIP694, LEADER_AND_ISR, STOP_REPLICA, Version
@@ -39,7 +37,6 @@ from reconciler.protocol.update_metadata import (
     ControllerResponse,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
-    UpdateMetadataTopic,
 )
 from reconciler.protocol.writing import tree_of, write_string, write_struct
 
@@ -77,30 +74,28 @@ def decode_leader_and_isr(data: bytes, version: Version, location: str = "the me
         MalformedMessageError: the bytes are no such request.
         InvalidRequestError: the request is not valid; with every reason.
     """
-    request = _decode(_message(LeaderAndIsrRequest, version), data, version, location)
-    assert isinstance(request, LeaderAndIsrRequest)
-    if len({topic.topic for topic in request.topics}) < len(request.topics):
-        request = replace(request, topics=tuple(_merged(request.topics, TopicState, location)))
-    check_request(request, location)
-    return request
+    return _decode_request(LeaderAndIsrRequest, data, version, location)
 
 
 def decode_stop_replica(data: bytes, version: Version, location: str = "the message") -> StopReplicaRequest:
     """Read a StopReplica request, of version 0 to 4 or ``kip-516``; otherwise as :func:`decode_leader_and_isr`."""
-    request = _decode(_message(StopReplicaRequest, version), data, version, location)
-    assert isinstance(request, StopReplicaRequest)
-    if len({topic.topic for topic in request.topics}) < len(request.topics):
-        request = replace(request, topics=tuple(_merged(request.topics, StopTopic, location)))
-    check_request(request, location)
-    return request
+    return _decode_request(StopReplicaRequest, data, version, location)
 
 
 def decode_update_metadata(data: bytes, version: Version, location: str = "the message") -> UpdateMetadataRequest:
     """Read an UpdateMetadata request, of version 0 to 8 or a proposal's; otherwise as :func:`decode_leader_and_isr`."""
-    request = _decode(_message(UpdateMetadataRequest, version), data, version, location)
-    assert isinstance(request, UpdateMetadataRequest)
+    return _decode_request(UpdateMetadataRequest, data, version, location)
+
+
+_Request = TypeVar("_Request", LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest)
+
+
+def _decode_request(kind: type[_Request], data: bytes, version: Version, location: str) -> _Request:
+    """Read a request of one kind, bring the parts of a topic that stand apart together, and check it."""
+    request = _decode(_message(kind, version), data, version, location)
+    assert isinstance(request, kind)
     if len({topic.topic for topic in request.topics}) < len(request.topics):
-        request = replace(request, topics=tuple(_merged(request.topics, UpdateMetadataTopic, location)))
+        request = replace(request, topics=tuple(_merged(request.topics, location)))
     check_request(request, location)
     return request
 
@@ -277,7 +272,7 @@ def _is_header_of(message: Message, head: bytes) -> bool:
     return is_readable and key == message.key and version in message.versions
 
 
-def _merged(topics: Iterable[Any], make: Any, location: str) -> list[Any]:
+def _merged(topics: Iterable[Any], location: str) -> list[Any]:
     """Merge topics of the same name, in order of first occurrence; refuse a name under two IDs."""
     together: dict[str, list[Any]] = {}
     for topic in topics:
@@ -290,8 +285,8 @@ def _merged(topics: Iterable[Any], make: Any, location: str) -> list[Any]:
     if wrong:
         raise InvalidRequestError(location, wrong)
     return [
-        make(name, same[0].topic_id, tuple(state for one in same for state in one.partitions))
-        for name, same in together.items()
+        replace(same[0], partitions=tuple(state for one in same for state in one.partitions))
+        for same in together.values()
     ]
 
 
