@@ -46,12 +46,12 @@ from logstore.repair import ChangedSinceError, RepairStatus, repair_files
 from logstore.staging import STAGING_BATCH_SIZE, Staged, adopt_stray, placement_of
 from logstore.store import LogStore, Replica, StoreOptions
 from reconciler.errors import RefusedError, UsageError
-from reconciler.plan.gates import CLOCK_TOLERANCE_MS
 from reconciler.plan.history import UNDER_WAY, end_journals, journal_paths, read_history, write_journal
 from reconciler.plan.plan import FILE_REPAIRS, Action, ActionKind, Plan, PlannedLogDir
 from reconciler.plan.policy import DAY_MS, HOUR_MS
 from reconciler.plan.revalidate import CheckedAction, Revalidation, status_of, strangers, way_back
 from reconciler.text import age, moment
+from reconciler.verdicts import CLOCK_TOLERANCE_MS
 
 logger = logging.getLogger(__name__)
 

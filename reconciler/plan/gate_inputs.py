@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from logstore.rows import Kind
 from reconciler.desired import BrokerKey, DesiredState, MetadataIdentity, in_memory
 from reconciler.plan.evidence import PlanView, ScannedLogDir
-from reconciler.plan.gates import CLOCK_TOLERANCE_MS, BrokerFacts, CandidateFacts, GateInputs, MetadataFacts
+from reconciler.plan.gates import BrokerFacts, CandidateFacts, GateInputs, MetadataFacts
 from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind
 from reconciler.plan.policy import PlanChoice, is_internal_topic
 from reconciler.text import age, moment
-from reconciler.verdicts import CLOCK_SKEW_MS, Judged, Verdict, broker_of
+from reconciler.verdicts import CLOCK_SKEW_MS, CLOCK_TOLERANCE_MS, Judged, Verdict, broker_of
 
 SightingKey = tuple[str, int | None, str | None]
 """Log dir, inode and topic ID of a replica that was seen unwanted; a new directory of the same name is another one."""

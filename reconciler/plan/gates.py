@@ -9,15 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from reconciler.errors import RefusedError
 from reconciler.plan.plan import Plan
 from reconciler.plan.policy import BY_NUMBER, HOUR_MS, Gate, Policy
 from reconciler.text import age, count, listed, moment
-
-CLOCK_TOLERANCE_MS: Final = 60_000
-"""By how much clocks may differ that are all right, and by how much a source may answer after a command begins."""
+from reconciler.verdicts import CLOCK_TOLERANCE_MS
 
 
 @dataclass(frozen=True, slots=True)

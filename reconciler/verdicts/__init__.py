@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         severity_of,
         with_doubt,
     )
-    from reconciler.verdicts.doubt import CLOCK_SKEW_MS, DOUBTS, LATEST, Doubt, Times, doubt_of
+    from reconciler.verdicts.doubt import CLOCK_SKEW_MS, CLOCK_TOLERANCE_MS, DOUBTS, LATEST, Doubt, Times, doubt_of
     from reconciler.verdicts.join import Judged, KnownTopics, Row, broker_of, compare, fill_evidence
     from reconciler.verdicts.present import NOTHING_SHOWS, Neighbours, epoch_above, shown_present
     from reconciler.verdicts.ranking import Copy, Ranking, rank_copies
@@ -41,7 +41,7 @@ else:
                 "severity_of",
                 "with_doubt",
             ),
-            "doubt": ("CLOCK_SKEW_MS", "DOUBTS", "Doubt", "LATEST", "Times", "doubt_of"),
+            "doubt": ("CLOCK_SKEW_MS", "CLOCK_TOLERANCE_MS", "DOUBTS", "Doubt", "LATEST", "Times", "doubt_of"),
             "join": ("Judged", "KnownTopics", "Row", "broker_of", "compare", "fill_evidence"),
             "present": ("NOTHING_SHOWS", "Neighbours", "epoch_above", "shown_present"),
             "ranking": ("Copy", "Ranking", "rank_copies"),
@@ -55,6 +55,7 @@ __all__ = [
     "BENIGN",
     "CASES",
     "CLOCK_SKEW_MS",
+    "CLOCK_TOLERANCE_MS",
     "DOUBTS",
     "DOUBT_CLAUSE",
     "FLEET_ADVICE",

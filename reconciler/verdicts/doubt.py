@@ -21,6 +21,9 @@ CLOCK_SKEW_MS = 2_000
 """By how much the clocks that wrote a metadata log and a broker's disk may differ: what changed so shortly before the
 metadata's last record may in truth have come after it. Clocks that are kept by NTP differ by far less."""
 
+CLOCK_TOLERANCE_MS = 60_000
+"""By how much clocks may differ that are all right, and by how much a source may answer after a command begins."""
+
 LATEST = 2**63 - 1
 """A time after every other, for a scan whose time is not known."""
 

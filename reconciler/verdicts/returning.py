@@ -11,14 +11,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from logstore.rows import Kind
 from reconciler.desired import BrokerKey, DesiredState, speaking
 from reconciler.text import age, moment
+from reconciler.verdicts.doubt import CLOCK_TOLERANCE_MS
 from reconciler.verdicts.join import Row, broker_of, compare
 from reconciler.verdicts.table import Verdict
 
 OLDEST_MS = 86_400_000
 """The greatest age of metadata that is asked; what was wanted again since then would be purged."""
-
-_CLOCKS_DIFFER_MS = 60_000
-"""How far the clocks of a broker and of this machine may be apart."""
 
 _UNWANTED = frozenset({Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC})
 _STAGED = frozenset({Verdict.STAGED, Verdict.STAGED_DUE})
@@ -72,7 +70,7 @@ def reasons_for_distrust(
         as_of_ms, place = state.identity.as_of_ms, state.identity.location
         if as_of_ms is None:
             yield f"{place} does not say as of when it speaks"
-        elif as_of_ms > now_ms + _CLOCKS_DIFFER_MS:
+        elif as_of_ms > now_ms + CLOCK_TOLERANCE_MS:
             yield f"{place} speaks as of {moment(as_of_ms)}, which has not come yet: a clock is wrong"
         elif now_ms - as_of_ms > OLDEST_MS:
             yield f"{place} is {age(now_ms - as_of_ms)} old, and {age(OLDEST_MS)} is the most"

@@ -49,10 +49,9 @@ from reconciler.plan import (
 )
 from reconciler.preflight import Preflight, StartEffect, look_at_broker, preflight
 from reconciler.text import age, moment
-from reconciler.verdicts import BENIGN, URGENCY, Judged, Row, Verdict, broker_of, compare
+from reconciler.verdicts import BENIGN, CLOCK_TOLERANCE_MS, URGENCY, Judged, Row, Verdict, broker_of, compare
 
 _DAY_MS = 86_400_000
-_CLOCKS_DIFFER_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +375,7 @@ def _trust(state: DesiredState | None, broker: BrokerKey, now_ms: int) -> tuple[
         )
     if since is None:
         return MetadataTrust.OLD, f"{identity.location} does not say as of when it speaks"
-    if since < -_CLOCKS_DIFFER_MS:
+    if since < -CLOCK_TOLERANCE_MS:
         future = f"{identity.location} is of {moment(identity.as_of_ms)}, which is {age(-since)} in the future"
         return MetadataTrust.OLD, f"{future}, so its clock or this machine's is wrong"
     if since > _DAY_MS:

@@ -18,12 +18,10 @@ from reconciler.errors import MetadataError, UsageError
 from reconciler.next_steps import Command
 from reconciler.sources import find, load, newest_per_cluster
 from reconciler.text import age, count, listed, moment
+from reconciler.verdicts import CLOCK_TOLERANCE_MS
 
 NO_METADATA = "none"
 """The value of ``--metadata`` that turns the search for metadata off."""
-
-
-_BEGINNING_MS = 60_000
 
 
 def choose_metadata(specs: Sequence[str], inputs: Inputs, now_ms: int) -> list[DesiredState]:
@@ -135,7 +133,7 @@ def _clusters(inputs: Inputs) -> frozenset[str]:
 def _apart(timestamp_ms: int, now_ms: int, past: str) -> str:
     """Say how old metadata is; a live source that answered while this command began is not in the future."""
     since = now_ms - timestamp_ms
-    return f"{age(-since)} in the future" if since <= -_BEGINNING_MS else f"{age(max(since, 0))} {past}"
+    return f"{age(-since)} in the future" if since <= -CLOCK_TOLERANCE_MS else f"{age(max(since, 0))} {past}"
 
 
 def _described(state: DesiredState, now_ms: int) -> str:

@@ -17,8 +17,7 @@ from reconciler.plan import (
     led_elsewhere,
 )
 from reconciler.plan.gate_inputs import EarlierRuns, UsedMetadata, went_back
-from reconciler.plan.gates import CLOCK_TOLERANCE_MS
-from reconciler.verdicts import CLOCK_SKEW_MS
+from reconciler.verdicts import CLOCK_SKEW_MS, CLOCK_TOLERANCE_MS
 from tests.reconciler.plan.plan_broker import (
     CLICKS,
     CLUSTER,

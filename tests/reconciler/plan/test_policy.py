@@ -21,9 +21,8 @@ from reconciler.plan import (
     Policy,
     refusals,
 )
-from reconciler.plan.gates import CLOCK_TOLERANCE_MS
 from reconciler.plan.policy import BY_NUMBER, DAY_MS, SAFEST_FIRST, cheapest
-from reconciler.verdicts import Verdict
+from reconciler.verdicts import CLOCK_TOLERANCE_MS, Verdict
 
 NOW_MS = 1_700_000_000_000
 FRESH = MetadataFacts("/m", True, NOW_MS - 1000, 100, 900)
