@@ -14,7 +14,8 @@ PROGRAM = "logstore"
 """The name under which this program is installed."""
 
 SOURCE, SERVER, LOG_DIR, OTHER_LOG_DIR, RELEASE = "SOURCE", "HOST:PORT", "LOG_DIR", "OTHER_LOG_DIR", "RELEASE"
-BLANKS = (SERVER, OTHER_LOG_DIR, LOG_DIR, SOURCE, RELEASE)
+CONFIG = "SERVER_PROPERTIES"
+BLANKS = (SERVER, OTHER_LOG_DIR, LOG_DIR, SOURCE, RELEASE, CONFIG)
 """What a reader fills in, because no file on the disks says it."""
 
 

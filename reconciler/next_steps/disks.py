@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 
-from reconciler.next_steps.command import OTHER_LOG_DIR, Step, ToolCommand
+from layout.meta_properties import FILE_NAME
+from reconciler.next_steps.command import CONFIG, OTHER_LOG_DIR, Step, ToolCommand
 from reconciler.next_steps.findings import step_of_fleet
 from reconciler.next_steps.moves import ANOTHER_DISKS
 from reconciler.next_steps.situation import Situation
+from reconciler.text import count
 from reconciler.verdicts import Verdict
 
 NOT_THIS_BROKERS = sorted({*ANOTHER_DISKS, "DUPLICATE_NODE_ID"})
@@ -23,13 +26,41 @@ def as_another_user(known: Situation) -> Iterator[Step]:
 
 
 def mount(known: Situation) -> Iterator[Step]:
-    """See what is mounted where a log dir should be."""
+    """See what is mounted where a log dir should be, and name a new disk to the broker if it is truly one."""
     found = known.found[Verdict.ABSENT]
     yield Step(
         f"{found.log_dir} is not there or not the expected one, which an empty disk looks like: mount it, then look "
         "again",
         ToolCommand("findmnt", ("--target", found.log_dir or "")),
     )
+    naming = _naming(known, found.log_dir or "") if found.log_dir in known.blank else None
+    if naming is not None:
+        yield Step(
+            f"only if a new disk is mounted there, because the old one is gone for good: {naming[0]}, as the broker's "
+            "own user",
+            naming[1],
+        )
+        yield Step(
+            "look again: the disk counts as one of the broker's now, and what was lost with the old one is told",
+            known.call.doctor(),
+        )
+
+
+def _naming(known: Situation, log_dir: str) -> tuple[str, ToolCommand] | None:
+    """Tell how a new disk gets the file by which its broker knows it, in a clause and a command; None: by none.
+
+    In KRaft mode Kafka's own tool writes it. In ZooKeeper mode the broker would write it at its start, the same on each
+    disk while there are no directory.ids (FACTS §1.5, §2.2); written before, what a start would lose is known first.
+    """
+    if known.on_zookeeper:
+        like = next(iter(known.unnamed_disks), None)
+        copied = ToolCommand("cp", ("-n", posixpath.join(like or "", FILE_NAME), posixpath.join(log_dir, FILE_NAME)))
+        return None if like is None else ("give it the file that a start would write there", copied)
+    if not known.cluster_id:
+        return None
+    words = ("format", "--ignore-formatted", "--cluster-id", known.cluster_id, "--config", CONFIG)
+    what = f"format it, for the broker does not start without; {CONFIG} is the file that it is started with"
+    return what, ToolCommand("kafka-storage.sh", words)
 
 
 def whose(known: Situation) -> Iterator[Step]:
@@ -48,12 +79,21 @@ def replaced(known: Situation) -> bool:
     return "LOG_DIR_NOT_REGISTERED" in known.fleet and "LOG_DIR_NOT_SEEN" in known.fleet
 
 
+def on_replaced(known: Situation) -> int:
+    """Count the replicas that are on no disk, and that the metadata places in a log dir in whose place another lies."""
+    found = known.found.get(Verdict.ABSENT)
+    return found.number if found is not None and found.log_dir is None and replaced(known) else 0
+
+
 def another_disk(known: Situation) -> Iterator[Step]:
     """See what is mounted in the place of a log dir that the broker registered."""
     path, registered = known.fleet["LOG_DIR_NOT_REGISTERED"], known.fleet["LOG_DIR_NOT_SEEN"]
+    lost = count(on_replaced(known), "replica") if on_replaced(known) else ""
+    of_old = f", with {lost} that no disk here has" if lost else ""
     yield Step(
-        f"the broker never registered {path}, and {registered}, which it did register, is not here: see what is "
-        "mounted there. One that was made anew on purpose is registered at the next start; else mount the right disk",
+        f"the broker never registered {path}, and {registered}, which it did register, is not here{of_old}: see what "
+        "is mounted there, and mount the right disk if it is another one. Only a disk that was made anew on purpose, "
+        "because the old one is gone for good, is what follows for: the next start registers it",
         ToolCommand("findmnt", ("--target", path)),
     )
 

@@ -142,6 +142,10 @@ class Situation:
         in_place: log dirs in which staged replicas stay, as ``-stray``.
         knows_strays: whether the release starts beside a directory that ends in ``-stray``.
         in_the_way: directories that the release does not know, and that no plan and no purge takes away.
+        blank: absolute paths of log dirs with nothing in them, such as a new disk, or the mount point of one that is
+            not mounted; in KRaft mode, without the one that holds the metadata log.
+        cluster_id: of a broker in KRaft mode; empty: not known, or another mode.
+        unnamed_disks: log dirs whose ``meta.properties`` has no ``directory.id``, so that it is the same on each disk.
     """
 
     call: Call
@@ -167,6 +171,9 @@ class Situation:
     knows_strays: bool = True
     in_the_way: tuple[Obstacle, ...] = ()
     freed_bytes: int = 0
+    blank: tuple[str, ...] = ()
+    cluster_id: str = ""
+    unnamed_disks: tuple[str, ...] = ()
 
     def number(self, *verdicts: Verdict) -> int:
         """Count the findings of some verdicts."""

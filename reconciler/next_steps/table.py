@@ -6,11 +6,14 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | what is known                                                   | step                                             |
 |-----------------------------------------------------------------|--------------------------------------------------|
 | a log dir that this user may not read                           | ``doctor`` as the broker's user; the list ends   |
-| a log dir is not there, or is not the expected one              | ``findmnt --target LOG_DIR``; the list ends      |
+| a log dir is not there, or is not the expected one; the last    | ``findmnt --target LOG_DIR``; if it is empty,    |
+| two steps are for a disk that is truly a new one                | ``kafka-storage.sh format``, or ``cp`` of        |
+|                                                                 | meta.properties, ``doctor``; the list ends       |
 | a metadata log beside the one that the broker reads             | stop the broker if it runs; ``mv`` the log out   |
 |                                                                 | of the log dir, ``doctor``; the list ends        |
 | a disk is a copy, or another cluster's or broker's              | ``grep -H = …/meta.properties``; the list ends   |
-| one that the broker never registered, in place of one it did    | ``findmnt --target LOG_DIR``                     |
+| one that the broker never registered, in place of one it did    | ``findmnt --target LOG_DIR``; the rest is for a  |
+|                                                                 | disk that is a new one, in place of a lost one   |
 | the broker registered a log dir that was not given              | ``doctor … OTHER_LOG_DIR``                       |
 | no metadata, another cluster's, or the copy of a stopped broker | ``doctor … --metadata SOURCE``                   |
 | metadata that is old, of the future, or without its end         | ``doctor … --metadata SOURCE``                   |
@@ -45,7 +48,8 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | nothing but NO_ID, of a broker that runs in ZooKeeper mode      | ``repair … -o FILE``, later; no stop             |
 | something else keeps the broker from starting                   | what that rule names                             |
 | STAGED_DUE in a log dir itself, and no broker runs              | ``purge …``: beside a broker it would wait       |
-| MISSING, and it had the only copy in sync                       | ``audit … --verdict MISSING``; no start          |
+| MISSING, and it had the only copy in sync; ABSENT, and a new    | ``audit … --verdict MISSING``; no start          |
+| disk lies in the place of the one where the metadata has it     |                                                  |
 | a broker stands still, or has to                                | ``preflight …``, if the steps above change what  |
 |                                                                 | doctor found; then start it                      |
 | STRAY without topic ID, and the one in its place not in sync    | ``doctor …``, later                              |
@@ -54,7 +58,8 @@ its steps, in this order; after a line that ends the list nothing can be said be
 
 Each ``mv`` is a step, up to five of a kind; ``doctor`` names the next ones after them.
 
-MISSING needs no step of its own: a broker makes such a replica anew at its start, and fetches it from the leader.
+MISSING needs no step of its own: a broker makes such a replica anew at its start, and fetches it from the leader. So it
+does with what is ABSENT because a new disk lies in the place of the one where the metadata has it.
 FUTURE, IN_FLIGHT and MARKED_DELETE are a running broker's own work, and need none either; so is FUTURE_ABANDONED while
 the broker runs. Its next start never deletes that, and in KRaft mode makes a stray of it.
 """
@@ -66,7 +71,16 @@ from dataclasses import dataclass, replace
 
 from reconciler.next_steps.call import ADOPTION_FILE, FALLBACK_FOLDER
 from reconciler.next_steps.command import SOURCE, Step
-from reconciler.next_steps.disks import NOT_THIS_BROKERS, another_disk, as_another_user, mount, replaced, unseen, whose
+from reconciler.next_steps.disks import (
+    NOT_THIS_BROKERS,
+    another_disk,
+    as_another_user,
+    mount,
+    on_replaced,
+    replaced,
+    unseen,
+    whose,
+)
 from reconciler.next_steps.findings import step_of_rule, step_of_undecided
 from reconciler.next_steps.moves import (
     UNWANTED,
@@ -96,7 +110,7 @@ from reconciler.next_steps.room import (
     needs_release,
     step_of_purge,
 )
-from reconciler.next_steps.situation import MetadataTrust, Situation, UncertainReplica
+from reconciler.next_steps.situation import FoundVerdict, MetadataTrust, Situation, UncertainReplica
 from reconciler.text import count
 from reconciler.verdicts import BENIGN, Verdict
 
@@ -255,7 +269,7 @@ def _only_strays(known: Situation) -> bool:
 
 
 def _stands_still(known: Situation) -> bool:
-    waits = not known.in_use and known.number(Verdict.MISSING) > 0
+    waits = not known.in_use and _made_at_start(known) > 0
     return _changes(known) or bool(known.obstacles) or waits
 
 
@@ -333,28 +347,42 @@ def _others(known: Situation) -> Iterator[Step]:
                 yield Step(obstacle.problem, step.command)
 
 
+def _made_at_start(known: Situation) -> int:
+    """Count the replicas that are on no disk, and that the next start makes anew."""
+    return known.number(Verdict.MISSING) + on_replaced(known)
+
+
 def _start(known: Situation) -> Iterator[Step]:
     if _changes(known) or known.obstacles or known.due_inside:
         yield Step("ask once more whether the broker starts now, and what it would do", known.call.preflight())
-    missing = known.number(Verdict.MISSING, Verdict.STALE_ID) + len(_to_refetch(known))
+    missing = _made_at_start(known) + known.number(Verdict.STALE_ID) + len(_to_refetch(known))
     fetched = "; it makes what is missing anew, and fetches it from the leaders" if missing else ""
-    yield Step(f"start the broker{fetched}")
+    told = ", and tells the controllers in which of its log dirs each of them is now" if on_replaced(known) else ""
+    yield Step(f"start the broker{fetched}{told}")
+
+
+def _may_lose(known: Situation) -> Iterator[tuple[Verdict, FoundVerdict]]:
+    """Yield what a start makes anew, with replicas among it of which no other copy is in sync."""
+    verdicts = (Verdict.MISSING, *((Verdict.ABSENT,) if on_replaced(known) else ()))
+    found = ((each, known.found[each]) for each in verdicts if each in known.found)
+    yield from ((verdict, each) for verdict, each in found if each.sole)
 
 
 def _loses(known: Situation) -> bool:
     """Whether a start makes a replica anew of which no other copy is in sync, so that its records are gone."""
-    found = known.found.get(Verdict.MISSING)
-    return found is not None and found.sole > known.wanted(*_RETURNABLE)
+    return sum(found.sole for _, found in _may_lose(known)) > known.wanted(*_RETURNABLE)
 
 
 def _lost(known: Situation) -> Iterator[Step]:
-    found = known.found[Verdict.MISSING]
-    yield Step(
-        f"{count(found.sole, 'replica')} of {count(found.number, 'missing one')} had the only copy in sync, and a "
-        "start makes them anew without their records: bring their directories back first, from another disk, from "
-        "what is staged, or from a backup; only if the records may be lost, start the broker",
-        known.call.audit(verdict=Verdict.MISSING.value),
-    )
+    for verdict, found in _may_lose(known):
+        of_disk = f"{count(found.number)} on the disk that is not here"
+        which = count(found.number, "missing one") if verdict is Verdict.MISSING else of_disk
+        yield Step(
+            f"{count(found.sole, 'replica')} of {which} had the only copy in sync, and a "
+            "start makes them anew without their records: bring their directories back first, from another disk, from "
+            "what is staged, or from a backup; only if the records may be lost, start the broker",
+            known.call.audit(verdict=verdict.value),
+        )
 
 
 def _after_start(known: Situation) -> Iterator[Step]:

@@ -49,12 +49,12 @@ def metadata_log_left(bench: HealthyBroker) -> None:
 
 
 def disk_made_anew(bench: HealthyBroker) -> None:
-    """The second disk broke, and a new one was formatted in its place."""
-    bench.registers_anew = True
+    """The second disk broke, and a new one was formatted in its place; with ZooKeeper, all disks have one identity."""
+    bench.registers_anew = bench.in_kraft
     identity = meta_properties.parse((bench.disks[1] / meta_properties.FILE_NAME).read_bytes())
     shutil.rmtree(bench.disks[1])
     bench.disks[1].mkdir()
-    anew = replace(identity, directory_id=DirectoryId.from_halves(99, 2))
+    anew = replace(identity, directory_id=DirectoryId.from_halves(99, 2)) if bench.in_kraft else identity
     (bench.disks[1] / meta_properties.FILE_NAME).write_bytes(meta_properties.encode(anew, "today"))
 
 
@@ -75,7 +75,7 @@ FAULTS: Mapping[str, Plant] = {
 
 NEEDS_KRAFT = frozenset(
     {
-        *("disk_not_given", "own_copy_alone", "metadata_log_left", "disk_made_anew"),
+        *("disk_not_given", "own_copy_alone", "metadata_log_left"),
         *("stray_without_id", "stray_without_id_of_deleted_topic"),
     }
 )

@@ -28,6 +28,16 @@ PARTITIONS = 6
 UNIQUE = "0123456789abcdef0123456789abcdef"
 
 
+FORMAT = f"""#!/bin/sh
+# Does what Kafka's own tool does with log dirs that have no meta.properties.
+test "$1 $2 $3 $5" = "format --ignore-formatted --cluster-id --config" || exit 2
+for log_dir in $(sed -n 's/^log.dirs=//p' "$6" | tr , ' '); do
+  test -e "$log_dir/meta.properties" || printf 'version=1\\ncluster.id=%s\\nnode.id={NODE}\\ndirectory.id=%s\\n' \
+    "$4" {DirectoryId.from_halves(99, 2)} >"$log_dir/meta.properties"
+done
+"""
+
+
 @dataclass
 class Bench:
     """The broker's disks, and what the cluster wants there."""
@@ -56,6 +66,10 @@ class Bench:
         default_factory=lambda: [str(DirectoryId.from_halves(77, disk)) for disk in (1, 2)], init=False
     )
     """What the broker told the controllers of its disks at its last start."""
+    places: bool = True
+    """Whether the metadata places each replica in a log dir, as that of 3.7 and newer does."""
+    placed: dict[str, str] = field(default_factory=dict, init=False)
+    """Name of each replica → ``directory.id`` of its log dir, as broker 2 told it to the controllers."""
     mounts: list[tuple[Path, Path]] = field(default_factory=list)
     """Disks that are not mounted: where each lies meanwhile, and its mount point."""
 
@@ -79,6 +93,11 @@ class Bench:
             return str(self.disks[0] / "remote-log-index-cache")
         return str(self.folder / "partial") if self.partial else self.source
 
+    @property
+    def config(self) -> str:
+        """The broker's settings, in a file."""
+        return str(self.folder / "server.properties")
+
     release = "3.9"
     """The release of the broker, which anybody knows who stands before it."""
 
@@ -98,11 +117,14 @@ class Bench:
                 self.wanted[name] = topic_id
                 self.replica(partition % 2, name, topic_id)
         self.write_checkpoints()
+        Path(self.config).write_text(f"log.dirs={','.join(map(str, self.disks))}\n")
 
     def replica(self, disk: int, name: str, topic_id: TopicId | None) -> Path:
         """Make a replica's directory, with a segment and its topic ID."""
         path = self.disks[disk] / name
         path.mkdir()
+        if name in self.wanted:
+            self.placed.setdefault(name, self.registered[disk])
         (path / "00000000000000000000.log").write_bytes(bytes(1000))
         (path / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
         if topic_id is not None:
@@ -168,24 +190,42 @@ class Bench:
                     nodes,
                     isr=isr,
                     adding=[NODE] if name in self.moving else [],
+                    directories=[self._placed(name, node) for node in nodes] if self.places else [],
                     leader=-1 if name in self.sole else 1,
                     leader_epoch=self.epochs.get(name, 0),
                 )
         for node in (1, NODE, 3):
-            ids = [str(DirectoryId.from_halves(100 + node, disk)) for disk in (1, 2)]
-            builder.broker(node, 100 + node, node == NODE, self.registered if node == NODE else ids)
+            builder.broker(node, 100 + node, node == NODE, self._log_dirs(node))
         return builder
 
+    def _log_dirs(self, node: int) -> list[str]:
+        """List the log dirs that a broker registered."""
+        return self.registered if node == NODE else [str(DirectoryId.from_halves(100 + node, disk)) for disk in (1, 2)]
+
+    def _placed(self, name: str, node: int) -> str | None:
+        """Find the log dir in which the controllers know a replica; None: its broker has yet to choose one."""
+        return self.placed.get(name) if node == NODE else self._log_dirs(node)[0]
+
     def start(self) -> None:
-        """Do what a broker in KRaft mode does at its start: register its disks, and make what is missing anew."""
-        found = [meta_properties.parse((disk / meta_properties.FILE_NAME).read_bytes()) for disk in self.disks]
-        there = [str(each.directory_id) for each in found]
-        if there != self.registered:
-            self.registered = there
-            self.write_metadata()
+        """Do what a broker in KRaft mode does at its start.
+
+        It makes what is missing anew, in the log dir where it is placed or in that with the fewest replicas; registers
+        its log dirs; and tells in which of them each replica is.
+        """
+        ids = [str(self._identity(disk).directory_id) for disk in self.disks]
         for name, topic_id in self.wanted.items():
             if not any((disk / name).is_dir() for disk in self.disks):
-                self.replica(0, name, topic_id)
+                home = self.placed.get(name)
+                fewest = min((0, 1), key=lambda disk: len(os.listdir(self.disks[disk])))
+                self.replica(ids.index(home) if home in ids else fewest, name, topic_id)
+        placed = {name: ids[self.disks.index(self.home_of(name))] for name in self.wanted}
+        if (self.registered, self.placed) != (ids, placed):
+            self.registered, self.placed = ids, placed
+            self.write_metadata()
+
+    @staticmethod
+    def _identity(disk: Path) -> MetaProperties:
+        return meta_properties.parse((disk / meta_properties.FILE_NAME).read_bytes())
 
     def stop(self) -> None:
         """Stop the broker, which leaves the disks as they are."""

@@ -103,6 +103,7 @@ def _of_older_topic(bench: Bench, topic: str, on_disk: int, in_metadata: int) ->
     bench.topics[topic] = TopicId(topic.ljust(16).encode())
     bench.wanted[name] = bench.topics[topic]
     path = bench.replica(0, name, None)
+    del bench.placed[name]  # of the topic made anew, which the broker has yet to learn of
     (path / "leader-epoch-checkpoint").write_text(f"0\n1\n{on_disk} 0\n")
     (path / "00000000000000000000.log").write_bytes(topic.encode().ljust(1000, b"\0"))
     bench.never_live[topic] = bench.topics[topic]
@@ -201,6 +202,7 @@ def renamed(bench: Bench) -> None:
 def missing(bench: Bench) -> None:
     """The topic got a partition while the broker was down."""
     shutil.rmtree(bench.home_of("clicks-3") / "clicks-3")
+    del bench.placed["clicks-3"]
 
 
 def marked_delete(bench: Bench) -> None:
@@ -276,6 +278,12 @@ def disk_made_anew(bench: Bench) -> None:
     _format(bench, CLUSTER)
 
 
+def disk_unformatted(bench: Bench) -> None:
+    """The second disk broke, and a new one is mounted in its place, with nothing on it."""
+    shutil.rmtree(bench.disks[1])
+    bench.disks[1].mkdir()
+
+
 def another_disk_mounted(bench: Bench) -> None:
     """A disk that the broker never had is mounted in the place of the second one."""
     lies = bench.folder / "unmounted"
@@ -341,6 +349,9 @@ WHOSE_DISK: Mapping[str, tuple[Plant, frozenset[str]]] = {
 
 OF_ONE_DISK = ("disk_made_anew", "another_disk_mounted", "disk_not_mounted")
 """What the second disk can be alone."""
+
+PLAYED_ALONE: Mapping[str, Plant] = {"disk_unformatted": disk_unformatted}
+"""Faults whose own steps leave too few of the eight for another one beside them."""
 
 CONTRADICTIONS = frozenset({*combinations(OF_ONE_DISK, 2), ("damaged_only_copy", "disk_made_anew")})
 """Faults that cannot be together, or that leave nothing to heal: the only copy was on the disk that broke."""

@@ -57,6 +57,10 @@ class Patient(Protocol):
     def release(self) -> str:
         """The release that a blank for it is filled with."""
 
+    @property
+    def config(self) -> str:
+        """The file with the broker's settings that a blank for it is filled with."""
+
     def learn(self) -> None:
         """From now on, the operator names every disk and ``source``."""
 
@@ -143,13 +147,13 @@ class Operator:
         self.later = [step for step in steps if step["later"] and step["command"].startswith("logstore doctor ")]
         steps = [step for step in steps if not step["later"]]
         # The first blank is filled in before anything else: what follows was said without what it would tell.
-        blanks = [step for step in steps if step["command"] and self._filled(step["command"]) != step["command"]]
-        return blanks[:1] or steps
+        asked = [step for step in steps if (step["command"] or "").startswith("logstore ")]
+        return [step for step in asked if self._filled(step["command"]) != step["command"]][:1] or steps
 
     def _filled(self, command: str) -> str:
         others = [str(disk) for number, disk in enumerate(self.bench.disks) if number not in self.bench.given]
         filled = command.replace("OTHER_LOG_DIR", " ".join(others)).replace("SOURCE", self.bench.source)
-        return filled.replace("RELEASE", self.bench.release)
+        return filled.replace("RELEASE", self.bench.release).replace("SERVER_PROPERTIES", self.bench.config)
 
     def _by_hand(self, why: str) -> list[dict[str, Any]]:
         """Do what has no command, and return what is looked at after it."""
@@ -163,7 +167,7 @@ class Operator:
         return []
 
     def _tool(self, line: str) -> None:
-        if line.startswith("mv "):
+        if line.startswith(("mv ", "cp ", "kafka-storage.sh ")):
             self.changed = len(self.done)
         ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
         if ran.returncode != 0 and not line.startswith("findmnt"):

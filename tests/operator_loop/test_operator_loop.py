@@ -17,19 +17,19 @@ from click.testing import CliRunner
 from reconciler.cli import logstore
 from reconciler.next_steps import outcomes, table
 from reconciler.verdicts import FLEET_ADVICE, Verdict
-from tests.operator_loop.bench import Bench
-from tests.operator_loop.faults import CONTRADICTIONS, FAULTS, NOT_PLANTABLE, WHOSE_DISK
+from tests.operator_loop.bench import FORMAT, Bench
+from tests.operator_loop.faults import CONTRADICTIONS, FAULTS, NOT_PLANTABLE, OF_ONE_DISK, PLAYED_ALONE, WHOSE_DISK
 from tests.operator_loop.operator_loop import Operator
 
 PAIRS = [pair for pair in combinations(FAULTS, 2) if pair not in CONTRADICTIONS]
 SAMPLE = sorted(Random(3).sample(PAIRS, 20))
 
 
-def healed(folder: Path, *faults: str) -> None:
-    bench = Bench(folder)
+def healed(folder: Path, *faults: str, places: bool = True) -> None:
+    bench = Bench(folder, places=places)
     bench.build()
     for name in faults:
-        FAULTS[name](bench)
+        {**FAULTS, **PLAYED_ALONE}[name](bench)
     bench.write_metadata()
     operator = Operator(bench)
     operator.heal()
@@ -43,6 +43,11 @@ def healed(folder: Path, *faults: str) -> None:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The directory in which the operator stands, where plans are kept."""
     monkeypatch.chdir(tmp_path)
+    tool = tmp_path / "bin" / "kafka-storage.sh"
+    tool.parent.mkdir()
+    tool.write_text(FORMAT)
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
     return tmp_path / "broker-2"
 
 
@@ -55,9 +60,16 @@ def test_a_healthy_broker_needs_nothing(here: Path) -> None:
     assert (operator.done, operator.failed, operator.left()) == ([], [], [])
 
 
-@pytest.mark.parametrize("fault", list(FAULTS))
+@pytest.mark.parametrize("fault", [*FAULTS, *PLAYED_ALONE])
 def test_each_fault_is_cured_by_what_is_printed(here: Path, fault: str) -> None:
     healed(here, fault)
+
+
+@pytest.mark.parametrize(
+    "fault", sorted({*OF_ONE_DISK, *PLAYED_ALONE, "disk_not_given", "missing", "stray_that_is_wanted"})
+)
+def test_a_fault_is_cured_as_well_where_the_metadata_places_no_replica_in_a_log_dir(here: Path, fault: str) -> None:
+    healed(here, fault, places=False)
 
 
 @pytest.mark.parametrize("fault", list(WHOSE_DISK))

@@ -11,6 +11,7 @@ import posixpath
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -163,6 +164,7 @@ def _examined(
     # Whoever looks without the folder of records takes what is recorded there for strays that nobody deletes.
     freed, freed_bytes = _freed(full, judged, gone, {*(each.name for each in unknown), *evidence.recorded_elsewhere})
     gone.update(freed)
+    holds_metadata = call.metadata_log_dir or call.log_dirs[0]  # a controller alone would begin anew on an empty one
     situation = Situation(
         call,
         found,
@@ -187,6 +189,9 @@ def _examined(
         start.asked.knows_strays,
         tuple(each for each in unknown if each.name not in gone),
         freed_bytes,
+        tuple(_blank([each for each in call.log_dirs if not start.asked.is_kraft or each != holds_metadata])),
+        broker.cluster if start.asked.is_kraft else "",
+        _without_directory_id(judged),
     )
     return ExaminedBroker(
         broker.cluster or None,
@@ -198,6 +203,19 @@ def _examined(
         situation,
         next_steps(situation),
     )
+
+
+def _blank(log_dirs: Sequence[str]) -> Iterator[str]:
+    """Find log dirs that are as empty as a new disk."""
+    for path in log_dirs:
+        with suppress(OSError):
+            if not set(os.listdir(path)) - {"lost+found", LOCK_FILE}:
+                yield os.path.abspath(path)
+
+
+def _without_directory_id(judged: Sequence[Judged]) -> tuple[str, ...]:
+    rows = (each.observed for each in judged if each.row.kind == "log_dir" and each.verdict is Verdict.OK)
+    return tuple(row["log_dir"] for row in rows if row is not None and row["directory_id"] is None)
 
 
 @dataclass(frozen=True, slots=True)

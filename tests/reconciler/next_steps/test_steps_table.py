@@ -232,6 +232,19 @@ def test_nothing_is_said_beyond_a_disk_that_is_not_there_or_is_a_copy() -> None:
     assert words(Situation(CALL, stale, {"LOG_DIR_NOT_SEEN": "x"}))[:2] == ["doctor", "plan"]
 
 
+def test_an_empty_log_dir_that_is_truly_a_new_disk_is_named_to_the_broker_and_looked_at_again() -> None:
+    empty = {Verdict.ABSENT: FoundVerdict(1, D2, ".")}
+    look, named, again = next_steps(Situation(CALL, empty, blank=(D2,), cluster_id="c"))
+    assert look.text == f"findmnt --target {D2}"
+    assert named.text == "kafka-storage.sh format --ignore-formatted --cluster-id c --config SERVER_PROPERTIES"
+    assert named.why.startswith("only if a new disk is mounted there")
+    assert again.command == CALL.doctor()
+    zookeeper = Situation(CALL, empty, on_zookeeper=True, blank=(D2,), unnamed_disks=(D1,))
+    assert commands(zookeeper)[1:] == [f"cp -n {D1}/meta.properties {D2}/meta.properties", CALL.doctor().text]
+    assert words(replace(zookeeper, unnamed_disks=())) == ["findmnt"], "each disk has a directory.id of its own"
+    assert words(Situation(CALL, empty, cluster_id="c")) == ["findmnt"], "something lies there"
+
+
 def test_a_disk_that_this_user_may_not_read_asks_for_another_user_and_for_no_mount() -> None:
     found = {Verdict.ABSENT: FoundVerdict(1, D1, "."), Verdict.STALE_ID: FoundVerdict(1, D2, "orders-0")}
     (step,) = next_steps(Situation(CALL, found, unreadable=(D1,)))
@@ -245,6 +258,19 @@ def test_a_disk_in_the_place_of_a_registered_one_is_looked_at_and_not_asked_for_
     assert first.text == "findmnt --target /disk/2"
     assert "never registered /disk/2, and x" in first.why
     assert [step.command.verb for step in rest if isinstance(step.command, Command)][:2] == ["plan", "apply"]
+
+
+def test_what_was_on_a_disk_that_is_now_a_new_one_is_made_anew_by_a_start_unless_it_was_the_only_copy() -> None:
+    fleet = {"LOG_DIR_NOT_REGISTERED": "/disk/2", "LOG_DIR_NOT_SEEN": "x"}
+    look, start = next_steps(Situation(CALL, {Verdict.ABSENT: FoundVerdict(5)}, fleet))
+    assert look.text == "findmnt --target /disk/2" and "with 5 replicas that no disk here has" in look.why
+    assert start.command is None and start.why.startswith("start the broker; it makes what is missing anew")
+    assert "tells the controllers" in start.why
+    look, lost = next_steps(Situation(CALL, {Verdict.ABSENT: FoundVerdict(5, sole=2)}, fleet))
+    assert lost.command == CALL.audit(verdict="ABSENT")
+    assert "2 replicas of 5 on the disk that is not here had the only copy in sync" in lost.why
+    elsewhere = Situation(CALL, {Verdict.ABSENT: FoundVerdict(5)}, {"LOG_DIR_NOT_SEEN": "x"})
+    assert words(elsewhere) == ["doctor"], "its log dir was not given"
 
 
 def test_a_metadata_log_left_on_another_disk_is_moved_out_and_the_disk_stays() -> None:
