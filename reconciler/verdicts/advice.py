@@ -44,7 +44,8 @@ ADVICE: Mapping[Verdict, Advice] = {
     Verdict.ABSENT: Advice(
         "A log dir was not there, was not the expected one, or was not among those that were scanned.",
         "A disk that is not mounted looks like an empty one. Nothing may be concluded about its replicas before it is "
-        "back; a broker that starts now creates an empty log dir in its place.",
+        "back; a broker that starts now creates an empty log dir in its place. Only where the disk is lost for good, "
+        "and a new one is in its place, it starts on that, makes the replicas anew and fetches them from the leaders.",
     ),
     Verdict.DAMAGED: Advice(
         "A metadata file cannot be read, or does not say what it should.",

@@ -70,6 +70,11 @@ class HealthyBroker(Bench):
         return self.sick.source
 
     @property
+    def config(self) -> str:
+        """The file with the settings that it is started with."""
+        return str(self.folder / f"{self.sick.broker.name}.properties")
+
+    @property
     def first_source(self) -> str:
         """The metadata that the operator names at first."""
         return f"kraft:{self.disks[0] / '__cluster_metadata-0'}" if self.own_copy else self.source

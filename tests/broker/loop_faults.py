@@ -58,6 +58,12 @@ def disk_made_anew(bench: HealthyBroker) -> None:
     (bench.disks[1] / meta_properties.FILE_NAME).write_bytes(meta_properties.encode(anew, "today"))
 
 
+def disk_unformatted(bench: HealthyBroker) -> None:
+    """The second disk broke, and a new one is mounted in its place, with nothing on it."""
+    bench.registers_anew = bench.in_kraft
+    embedded.disk_unformatted(bench)
+
+
 FAULTS: Mapping[str, Plant] = {
     plant.__name__: plant
     for plant in (
@@ -69,6 +75,7 @@ FAULTS: Mapping[str, Plant] = {
         *(embedded.disk_not_mounted, embedded.disk_not_given, embedded.own_copy_alone),
         *(embedded.stray_without_id, embedded.stray_without_id_of_deleted_topic, embedded.damaged_unwanted),
         *(embedded.damaged_future, embedded.damaged_stray, metadata_log_left, disk_made_anew),
+        disk_unformatted,
     )
 }
 """All faults by name, in the order in which they are planted: those of whole disks come last."""
@@ -82,7 +89,7 @@ NEEDS_KRAFT = frozenset(
 """Faults of which only metadata with the IDs of log dirs, or a copy of it on each broker, tells, and strays that only a
 broker in KRaft mode makes."""
 
-ALONE = tuple(FAULTS)[-7:]
+ALONE = tuple(FAULTS)[-8:]
 """Faults that are played alone: the embedded loop plays their pairs."""
 
 

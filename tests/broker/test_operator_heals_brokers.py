@@ -55,6 +55,7 @@ class RealPatient:
         self.source = self.first_source = source
         self.disks = sick.disks
         self.release = sick.cluster.release.version
+        self.config = str(sick.broker.folder / f"{sick.broker.name}.properties")
         self.wanted = sorted({name for name in sick.replicas() if name not in STALE} | {"again-0", "again-1"})
 
     def learn(self) -> None:
@@ -179,6 +180,7 @@ def test_faults_are_cured_by_what_is_printed_one_or_two_at_a_time(
     healthy: HealthyBroker, case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    with_kafkas_tools(healthy, tmp_path, monkeypatch)
     healthy.put_back()
     for name in case.faults:
         FAULTS[name](healthy)
@@ -282,8 +284,7 @@ def test_what_kafkas_own_tools_are_asked_by_is_printed_as_a_command_that_works(
     healthy: HealthyBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = healthy.sick.cluster
-    write_scripts(cluster.release, tmp_path, healthy.sick.broker.quiet)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with_kafkas_tools(healthy, tmp_path, monkeypatch)
     healthy.put_back()
     FAULTS["future"](healthy)
     between_disks = pasted_form(healthy, "FUTURE")
@@ -297,6 +298,12 @@ def test_what_kafkas_own_tools_are_asked_by_is_printed_as_a_command_that_works(
     assert "moving-0" in pasted(listing)
     move.cancel()
     assert "moving-0" not in pasted(listing)
+
+
+def with_kafkas_tools(healthy: HealthyBroker, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put Kafka's own commands on the PATH, as they are where a broker is installed."""
+    write_scripts(healthy.sick.cluster.release, folder, healthy.sick.broker.quiet)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
 def pasted_form(healthy: HealthyBroker, verdict: str) -> str:

@@ -185,7 +185,7 @@ def run_command(release: Release, kind: str, main_class: str, arguments: Sequenc
 
 
 def write_scripts(release: Release, folder: Path, logging: Path) -> None:
-    """Write ``kafka-reassign-partitions.sh`` and ``kafka-log-dirs.sh`` into a folder, to be put on the PATH.
+    """Write Kafka's scripts for reassignments, log dirs and formatting into a folder, to be put on the PATH.
 
     Maven brings jars and no scripts; a release's script does no more than to run one class of these jars.
 
@@ -196,7 +196,11 @@ def write_scripts(release: Release, folder: Path, logging: Path) -> None:
     if java is None:
         raise FetchError(_NO_JAVA)
     package = "org.apache.kafka.tools" if release.tools else "kafka.admin"
-    classes = {"kafka-reassign-partitions.sh": release.reassign, "kafka-log-dirs.sh": f"{package}.LogDirsCommand"}
+    classes = {
+        "kafka-reassign-partitions.sh": release.reassign,
+        "kafka-log-dirs.sh": f"{package}.LogDirsCommand",
+        "kafka-storage.sh": "kafka.tools.StorageTool",
+    }
     options = [*SMALL, "-Xmx128m", f"-D{release.logging_option}=file:{logging}", "-cp", class_path(release)]
     for name, main_class in classes.items():
         script = folder / name
