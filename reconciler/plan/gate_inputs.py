@@ -19,7 +19,7 @@ from reconciler.plan.evidence import PlanView, ScannedLogDir
 from reconciler.plan.gates import BrokerFacts, CandidateFacts, GateInputs, MetadataFacts
 from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind
 from reconciler.plan.policy import PlanChoice, is_internal_topic
-from reconciler.text import age, moment
+from reconciler.text import age, count, moment
 from reconciler.verdicts import CLOCK_SKEW_MS, CLOCK_TOLERANCE_MS, Judged, Verdict, broker_of
 
 SightingKey = tuple[str, int | None, str | None]
@@ -376,7 +376,16 @@ def _broker(
         state is not None,
         speaks and (scope is None or broker.node in scope),
         unwanted,
+        _counted_in(broker, view, state),
     )
+
+
+def _counted_in(broker: BrokerKey, view: PlanView, state: DesiredState | None) -> str:
+    """Say in which part of a broker's log dirs its replicas were counted; empty: in all that are known."""
+    rows = [] if state is None else state.brokers.to_pylist()
+    registered = max((len(row["directory_ids"]) for row in rows if row["node_id"] == broker.node), default=0)
+    given = sum(each.broker == broker for each in view.log_dirs.values())
+    return f"{given:,} of its {count(registered, 'log dir')}" if given < registered else ""
 
 
 def _nodes(state: DesiredState) -> frozenset[int]:

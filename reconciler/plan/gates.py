@@ -28,6 +28,7 @@ class BrokerFacts:
         cluster_matches: metadata of the broker's own cluster was given.
         known: the metadata knows its node.id.
         unwanted: number of live replicas that look unwanted, picked for the plan or not.
+        counted_in: the log dirs that were given, where the broker registered more of them, a clause; empty: all.
     """
 
     name: str
@@ -36,6 +37,7 @@ class BrokerFacts:
     cluster_matches: bool
     known: bool
     unwanted: int = 0
+    counted_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +225,8 @@ def _of_brokers(facts: GateInputs, policy: Policy) -> Iterator[Refusal]:
             continue
         unwanted = max(broker.staged, broker.unwanted)
         share = unwanted / max(broker.live, 1)
-        seen = f"{unwanted:,} of {count(broker.live, 'replica')} of {broker.name} look unwanted"
+        counted = f", counted in {broker.counted_in}," if broker.counted_in else ""
+        seen = f"{unwanted:,} of {count(broker.live, 'replica')} of {broker.name}{counted} look unwanted"
         if policy.most_share is not None and share > policy.most_share:
             yield _refused(
                 Gate.SHARE,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from layout.ids import DirectoryId
 from reconciler.desired import BrokerKey, MetadataIdentity
 from reconciler.plan import (
     INTERNAL_TOPICS,
@@ -135,6 +136,18 @@ def test_share_and_count_are_of_each_broker_by_itself(broker: PlanBroker) -> Non
     broker.replica("gone-0", GONE)
     assert shut(broker, Policy(None, None, 0.2, 1)) == []
     assert shut(broker, Policy(None, None, 0.19, 0)) == [Gate.SHARE, Gate.COUNT]
+
+
+def test_a_share_says_in_how_many_of_the_registered_log_dirs_it_was_counted(broker: PlanBroker) -> None:
+    broker.replica("gone-0", GONE)
+    elsewhere = DirectoryId.from_halves(77, 3)
+    broker.builder.broker(1, None, False, [str(each) for each in (*broker.directory_ids, elsewhere)])
+    with pytest.raises(GatesShutError) as shut_gates:
+        broker.plan(PlanChoice(Policy(None, None, 0.1, None)))
+    assert [each.gate for each in shut_gates.value.refusals] == [Gate.SHARE]
+    assert "1 of 5 replicas" in str(shut_gates.value) and ", counted in 2 of its 3 log dirs, look" in str(
+        shut_gates.value
+    )
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,14 @@ def test_clocks_may_differ_by_a_minute() -> None:
     assert refusals(facts, Policy.cautious()) == []
 
 
+def test_a_share_of_some_of_the_log_dirs_says_of_which() -> None:
+    part = replace(BROKER, live=6, unwanted=3, counted_in="1 of its 2 log dirs")
+    (share,) = refusals(replace(ALL_WELL, brokers=(part,)), Policy.cautious())
+    assert (
+        "3 of 6 replicas of broker 1 of cluster C, counted in 1 of its 2 log dirs, look unwanted: 50 %" in share.reason
+    )
+
+
 def test_a_policy_is_described_as_text() -> None:
     assert Policy.cautious().described()["max_share"] == "0.3"
     assert Policy.kip516().described()["max_count"] == "none"
