@@ -91,6 +91,21 @@ def test_whose_disk_it_is_only_a_person_can_say_and_the_last_step_says_so(here: 
     assert all("find out which, and leave it out of every command" in step["why"] for step in steps)
 
 
+def test_where_the_lost_disk_had_the_only_copy_in_sync_nobody_is_told_to_start_the_broker(here: Path) -> None:
+    bench = Bench(here)
+    bench.build()
+    bench.sole.add("orders-1")
+    FAULTS["disk_made_anew"](bench)
+    bench.write_metadata()
+    operator = Operator(bench)
+    operator.heal()
+    assert operator.failed == []
+    assert [line.partition(" ")[0] for line in operator.done] == ["findmnt", "logstore"]
+    assert " audit " in operator.done[-1] and operator.done[-1].endswith(" --verdict ABSENT")
+    (said,) = [step["why"] for step in doctor(bench)["next"] if "only copy in sync" in step["why"]]
+    assert said.startswith("1 replica of 6 on the disk that is not here had the only copy in sync")
+
+
 @pytest.mark.root
 def test_a_full_disk_whose_root_is_the_log_dir_is_cured_as_well(
     here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
