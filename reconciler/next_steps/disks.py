@@ -36,8 +36,8 @@ def mount(known: Situation) -> Iterator[Step]:
     naming = _naming(known, found.log_dir or "") if found.log_dir in known.blank else None
     if naming is not None:
         yield Step(
-            f"only if a new disk is mounted there, because the old one is gone for good: {naming[0]}, as the broker's "
-            "own user",
+            "only if a new disk is mounted there, because the old one is gone for good: as the broker's own user, "
+            f"{naming[0]}",
             naming[1],
         )
         yield Step(
@@ -92,8 +92,8 @@ def another_disk(known: Situation) -> Iterator[Step]:
     of_old = f", with {lost} that no disk here has" if lost else ""
     yield Step(
         f"the broker never registered {path}, and {registered}, which it did register, is not here{of_old}: see what "
-        "is mounted there, and mount the right disk if it is another one. Only a disk that was made anew on purpose, "
-        "because the old one is gone for good, is what follows for: the next start registers it",
+        "is mounted there, and mount the right disk if it is another one. What follows is only for a disk that was "
+        "made anew on purpose, because the old one is gone for good: the next start registers it",
         ToolCommand("findmnt", ("--target", path)),
     )
 

@@ -357,8 +357,8 @@ def _start(known: Situation) -> Iterator[Step]:
         yield Step("ask once more whether the broker starts now, and what it would do", known.call.preflight())
     missing = _made_at_start(known) + known.number(Verdict.STALE_ID) + len(_to_refetch(known))
     fetched = "; it makes what is missing anew, and fetches it from the leaders" if missing else ""
-    told = ", and tells the controllers in which of its log dirs each of them is now" if on_replaced(known) else ""
-    yield Step(f"start the broker{fetched}{told}")
+    reported = ", and tells the controllers in which of its log dirs each of them is now" if on_replaced(known) else ""
+    yield Step(f"start the broker{fetched}{reported}")
 
 
 def _may_lose(known: Situation) -> Iterator[tuple[Verdict, FoundVerdict]]:
