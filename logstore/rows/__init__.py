@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         read_inventory,
         write_inventory,
     )
+    from logstore.rows.inventory_set import InventorySet, read_inventory_set
     from logstore.rows.rows import (
         SCHEMA_VERSION,
         VARYING,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         Columns,
         Kind,
         LogDirFacts,
+        LogDirOnHost,
         MetadataState,
         Row,
         by_column,
@@ -41,10 +43,12 @@ else:
                 "read_inventory",
                 "write_inventory",
             ),
+            "inventory_set": ("InventorySet", "read_inventory_set"),
             "rows": (
                 "Columns",
                 "Kind",
                 "LogDirFacts",
+                "LogDirOnHost",
                 "MetadataState",
                 "Row",
                 "SCHEMA_VERSION",
@@ -65,8 +69,10 @@ __all__ = [
     "VERSION_KEY",
     "Columns",
     "InventoryForm",
+    "InventorySet",
     "Kind",
     "LogDirFacts",
+    "LogDirOnHost",
     "MetadataState",
     "Row",
     "by_column",
@@ -77,6 +83,7 @@ __all__ = [
     "inventory_log_dirs",
     "plain_row",
     "read_inventory",
+    "read_inventory_set",
     "to_batch",
     "to_table",
     "utf8",

@@ -11,8 +11,10 @@ pages without complaint. An Arrow file, and a file that another program wrote, i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
+from functools import reduce
+from operator import or_
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -21,7 +23,7 @@ from logstore.errors import InventoryError
 from logstore.fs import SummedWriter, crc32c_of_file
 from logstore.rows.arrow import ROW_SCHEMA
 from logstore.rows.claims import check_arrow_claims, check_parquet_claims
-from logstore.rows.rows import SCHEMA_VERSION, VERSION_KEY, Kind
+from logstore.rows.rows import SCHEMA_VERSION, VERSION_KEY, Kind, LogDirOnHost
 from logstore.tunables import INVENTORY_ROWS_AT_ONCE
 
 CHECKSUM_KEY = b"logstore.crc32c"
@@ -89,15 +91,18 @@ def check_inventory(path: str) -> None:
     _check_claims(path)
 
 
-def read_inventory(path: str) -> pa.Table:
-    """Read all rows of an inventory, in ROW_SCHEMA; columns that a later version added are left out.
+def read_inventory(path: str, ignored: Collection[LogDirOnHost] = ()) -> pa.Table:
+    """Read the rows of an inventory, in ROW_SCHEMA; columns that a later version added are left out.
+
+    ``ignored``: log dirs whose rows are left out (:class:`logstore.rows.InventorySet`).
 
     Raises:
         InventoryError: as :func:`check_inventory`, or its rows are damaged.
     """
     check_inventory(path)
     try:
-        return _dataset(path).to_table(columns=ROW_SCHEMA.names).cast(ROW_SCHEMA)
+        rows = _dataset(path).to_table(columns=ROW_SCHEMA.names).cast(ROW_SCHEMA)
+        return rows if not ignored else rows.filter(_counting(ignored))
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, error) from error
 
@@ -117,6 +122,17 @@ def inventory_log_dirs(path: str) -> list[dict[str, Any]]:
         raise _damaged(path, error) from error
     rows: list[dict[str, Any]] = found.to_pylist()
     return rows
+
+
+def _counting(ignored: Collection[LogDirOnHost]) -> Any:
+    """Make the condition of rows that count."""
+    import pyarrow.compute as pc
+
+    left_out = (
+        (pc.coalesce(pc.field("host"), pc.scalar("")) == each.host) & (pc.field("log_dir") == each.log_dir)
+        for each in ignored
+    )
+    return ~reduce(or_, left_out)
 
 
 def _writer(sink: pa.PythonFile, form: InventoryForm, schema: pa.Schema) -> Any:

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 SCHEMA_VERSION = 1
 """Raised whenever a column changes its meaning or goes; a new column at the end keeps the version."""
@@ -70,6 +70,14 @@ VARYING = (
     "leftovers", "segments", "modified_ms", "inode", "due_ms", "end_offset",
 )  # fmt: skip
 """The columns in which the rows of one log dir differ; ``namespace`` follows from ``topic``."""
+
+
+class LogDirOnHost(NamedTuple):
+    """A log dir as the rows of one inventory name it."""
+
+    host: str
+    """Empty where the rows name none."""
+    log_dir: str
 
 
 @dataclass(frozen=True, slots=True)

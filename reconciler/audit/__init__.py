@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from reconciler.audit.next_steps import BrokerCalls, advised_steps, with_next
     from reconciler.audit.report_html import render_report
     from reconciler.audit.report_json import AUDIT_SCHEMA_VERSION, by_urgency, write_findings, write_summary
-    from reconciler.audit.result import Accepted, AuditResult
+    from reconciler.audit.result import Accepted, AuditResult, with_inventories
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -20,7 +20,7 @@ else:
             "next_steps": ("BrokerCalls", "advised_steps", "with_next"),
             "report_html": ("render_report",),
             "report_json": ("AUDIT_SCHEMA_VERSION", "by_urgency", "write_findings", "write_summary"),
-            "result": ("Accepted", "AuditResult"),
+            "result": ("Accepted", "AuditResult", "with_inventories"),
         },
     )
 
@@ -35,6 +35,7 @@ __all__ = [
     "audit",
     "by_urgency",
     "render_report",
+    "with_inventories",
     "with_next",
     "write_findings",
     "write_summary",

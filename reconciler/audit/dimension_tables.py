@@ -15,11 +15,12 @@ An engine makes the view ``observed`` (:mod:`reconciler.audit.join_sql`) and the
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import duckdb
 
+from logstore.rows import LogDirOnHost
 from reconciler.desired import BrokerKey, JudgedBroker, RegisteredLogDir
 
 # Only the columns that a query uses: each further column is read for whole row groups to find these few rows.
@@ -41,6 +42,10 @@ _HOMES = """
     CREATE TABLE homes AS SELECT DISTINCT CAST(cluster AS clusters) AS cluster, node, directory_id FROM log_dirs
     WHERE kind = 'log_dir' AND state = 'ok' AND directory_id IS NOT NULL
 """
+
+
+Superseded = Mapping[str, Collection[LogDirOnHost]]
+"""By the path of an inventory: the log dirs whose rows in it do not count, because there is a newer scan."""
 
 
 def rows_of(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
@@ -67,6 +72,20 @@ def parquet_folder(path: str) -> str:
 
 def _read_parquet(patterns: Sequence[str]) -> str:
     return f"read_parquet([{', '.join(map(quoted, patterns))}], hive_partitioning = false)"
+
+
+def inventory_rows(paths: Sequence[str], superseded: Superseded, columns: str) -> list[str]:
+    """Write queries that together return the rows of inventories which count, in the named columns."""
+    whole = [path for path in paths if path not in superseded]
+    parts = [f"SELECT {columns} FROM {parquet_files(*whole)}"] if whole else []
+    for path in paths:
+        if path in superseded:
+            counts = " AND ".join(
+                f"NOT (coalesce(host, '') = {quoted(each.host)} AND log_dir = {quoted(each.log_dir)})"
+                for each in superseded[path]
+            )
+            parts.append(f"SELECT {columns} FROM {parquet_files(path)} WHERE {counts}")
+    return parts
 
 
 def keep_log_dirs(connection: duckdb.DuckDBPyConnection) -> list[BrokerKey]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit.case_sql import case_number, doubt, evidence, is_listed, is_worth_a_look, verdict
-from reconciler.audit.dimension_tables import keep_log_dirs, parquet_files, quoted
+from reconciler.audit.dimension_tables import Superseded, inventory_rows, keep_log_dirs, parquet_files, quoted
 from reconciler.audit.findings import FINDINGS
 from reconciler.audit.join_sql import DATED, DATES, VIEWS, joined
 from reconciler.audit.result import DISKS
@@ -86,20 +86,23 @@ def _disable_optimizers(connection: duckdb.DuckDBPyConnection, *optimizers: str)
 
 
 def make_observed(
-    connection: duckdb.DuckDBPyConnection, tables: Sequence[pa.Table], inventories: Sequence[str], now_ms: int
+    connection: duckdb.DuckDBPyConnection,
+    tables: Sequence[pa.Table],
+    inventories: Sequence[str],
+    now_ms: int,
+    superseded: Superseded | None = None,
 ) -> list[BrokerKey]:
     """Make the views ``rows`` and ``observed`` and the tables ``log_dirs`` and ``disks``; return the brokers seen.
 
     ``connection``: as :func:`configure` left it; ``tables``: rows of scans, and ``inventories``: paths of Parquet
-    files, both in ROW_SCHEMA.
+    files, both in ROW_SCHEMA; ``superseded``: what does not count in them.
     """
     columns = ", ".join(ROW_SCHEMA.names)
     parts = []
     if tables or not inventories:
         connection.register("scanned", pa.concat_tables(tables or [ROW_SCHEMA.empty_table()]))
         parts.append(f"SELECT {columns} FROM scanned")
-    if inventories:
-        parts.append(f"SELECT {columns} FROM {parquet_files(*inventories)}")
+    parts += inventory_rows(inventories, superseded or {}, columns)
     rows = " UNION ALL ".join(parts)
     connection.execute(f"CREATE VIEW rows AS SELECT *, CAST({now_ms} AS BIGINT) AS now_ms FROM ({rows})")
     connection.execute(f"CREATE VIEW observed AS {VIEWS['observed']}")

@@ -18,7 +18,7 @@ import pyarrow as pa
 from logstore import check_argument
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit.arguments import check_audit
-from reconciler.audit.dimension_tables import keep_metadata, parquet_files, quoted, rows_of
+from reconciler.audit.dimension_tables import Superseded, keep_metadata, parquet_files, quoted, rows_of
 from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed
 from reconciler.audit.findings import FINDINGS_FILE, TOPICS_FILE
 from reconciler.audit.fleet import INVENTORY_GAP_MS
@@ -39,12 +39,13 @@ def audit(
     memory_limit: str | None = None,
     threads: int | None = None,
     gap_ms: int = INVENTORY_GAP_MS,
+    superseded: Superseded | None = None,
 ) -> AuditResult:
     """Compare rows with the desired state and write the findings to a folder.
 
     Args:
         tables: rows of scans, each in ROW_SCHEMA.
-        inventories: paths of Parquet files in ROW_SCHEMA; :func:`logstore.rows.check_inventory` has accepted them.
+        inventories: paths of Parquet files in ROW_SCHEMA, which :func:`logstore.rows.read_inventory_set` has accepted.
         states: the desired states of the metadata sources; without any, only fleet findings can be made.
         folder: an existing folder; ``findings.parquet`` and ``topics.parquet`` are written there.
         now_ms: the time of the audit, ms since 1970; decides which staged replicas are due.
@@ -53,6 +54,8 @@ def audit(
         memory_limit: in DuckDB's notation, for example ``4GB``; a join that needs more spills to disk.
         threads: the most threads to use; None: DuckDB's default.
         gap_ms: the greatest span between an inventory and the metadata that is no finding.
+        superseded: by a path of inventories: the log dirs in it that do not count, as
+            :attr:`logstore.rows.InventorySet.superseded` has them.
 
     Raises:
         RefusedError: the metadata does not fit the log dirs; see :func:`reconciler.desired.by_cluster`.
@@ -67,7 +70,7 @@ def audit(
     check_argument("memory_limit", memory_limit or "", str, UsageError)
     with tempfile.TemporaryDirectory(prefix="logstore-audit-") as spill, duckdb.connect() as connection:
         configure(connection, spill, memory_limit, threads)
-        brokers = make_observed(connection, tables, inventories, now_ms)
+        brokers = make_observed(connection, tables, inventories, now_ms, superseded)
         by_id = by_cluster(states, {broker.cluster for broker in brokers})
         keep_metadata(connection, by_id, speaking(by_id, brokers), registered_log_dirs(by_id))
         findings_path = os.path.join(folder, FINDINGS_FILE)
@@ -85,6 +88,7 @@ def audit(
             findings_path=findings_path,
             with_previous=previous is not None,
             gap_ms=gap_ms,
+            inventoried=bool(inventories),
         )
 
 

@@ -9,13 +9,13 @@ metadata and about when log dirs were scanned need no query: they come from the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from reconciler.desired import BrokerKey, DesiredState, is_own_copy
-from reconciler.text import age, moment
+from reconciler.text import age, count, moment
 
 LIMIT = 1000
 
@@ -296,6 +296,24 @@ def own_metadata(states: Mapping[str, DesiredState], log_dirs: Sequence[FleetRow
 
 INVENTORY_GAP_MS = 24 * 3_600_000
 """The default of the greatest span between an inventory and the metadata that it is compared with."""
+
+
+def unreadable_inventories(problems: Mapping[str, str]) -> list[FleetFinding]:
+    """Make findings of inventories that cannot be read; ``problems``: the sentences, by path."""
+    return [FleetFinding("INVENTORY_UNREADABLE", None, path, problem) for path, problem in problems.items()]
+
+
+def unreported_brokers(cluster: str, wanted: Mapping[int, int], seen: Collection[int | None]) -> Iterator[FleetFinding]:
+    """Find brokers that hold replicas and of which no scan was given; at most :data:`LIMIT` of them.
+
+    Args:
+        cluster: the cluster's ID; empty: the metadata does not name it.
+        wanted: number of replicas by broker, as the metadata has them.
+        seen: the brokers of the cluster that were scanned.
+    """
+    for node in sorted(wanted.keys() - seen)[:LIMIT]:
+        detail = f"the metadata has {count(wanted[node], 'replica')} on it, and no scan of its log dirs was given"
+        yield FleetFinding("BROKER_NOT_REPORTED", cluster or None, f"broker {node}", detail)
 
 
 def far_inventories(

@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
 
+from logstore.rows import InventorySet
 from reconciler.audit.dimension_tables import parquet_files
 from reconciler.audit.findings import FINDING_SCHEMA
 from reconciler.audit.fleet import (
@@ -30,6 +31,8 @@ from reconciler.audit.fleet import (
     other_clusters,
     own_metadata,
     to_findings,
+    unreadable_inventories,
+    unreported_brokers,
 )
 from reconciler.desired import DesiredState, MetadataIdentity, SavedTable
 from reconciler.text import count, listed
@@ -43,11 +46,17 @@ class Accepted(StrEnum):
     """The only metadata is a stopped broker's own, as in a backup."""
     INVENTORY_AGE = "inventory-age"
     """Inventories and metadata are of very different times."""
+    NOT_REPORTED = "not-reported"
+    """Brokers of which no inventory was given."""
     DOUBT = "doubt"
     """Findings that are in doubt."""
 
 
-_ACCEPTED_KINDS = {Accepted.OWN_METADATA: "OWN_METADATA", Accepted.INVENTORY_AGE: "INVENTORY_AGE"}
+_ACCEPTED_KINDS = {
+    Accepted.OWN_METADATA: "OWN_METADATA",
+    Accepted.INVENTORY_AGE: "INVENTORY_AGE",
+    Accepted.NOT_REPORTED: "BROKER_NOT_REPORTED",
+}
 
 
 class Role(StrEnum):
@@ -214,13 +223,15 @@ def conclude(
     with_previous: bool = False,
     search: RunQuery | None = None,
     gap_ms: int = INVENTORY_GAP_MS,
+    inventoried: bool = False,
 ) -> AuditResult:
     """Ask an engine for totals, brokers and fleet findings.
 
     ``query`` runs SQL over the engine's tables, and ``search`` the queries over all replicas, where ``query`` has only
     the dimension tables; ``findings_path``: where the engine wrote the findings; ``with_previous``: whether a table
     ``previous`` holds the topics of an earlier audit; ``gap_ms``: the greatest span between an inventory and the
-    metadata that is no finding.
+    metadata that is no finding; ``inventoried``: whether inventories were given, so that a broker without one is a
+    finding and not a note.
     """
     disks = query("SELECT * FROM disks")
     found = query(_TOTALS)
@@ -245,9 +256,23 @@ def conclude(
             *fleet,
             *other_clusters(states, log_dirs),
             *far_inventories(states, log_dirs, now_ms, gap_ms),
+            *(_unreported(query, states, brokers) if inventoried else ()),
         ),
         findings_path=findings_path,
-        notes=(*_notes(query, states, brokers), *_disk_notes(disks, log_dirs), *_unknown_doubts(found, states)),
+        notes=(
+            *_notes(query, states, brokers, inventoried),
+            *_disk_notes(disks, log_dirs),
+            *_unknown_doubts(found, states),
+        ),
+    )
+
+
+def with_inventories(result: AuditResult, inventories: InventorySet) -> AuditResult:
+    """Add what the set of inventories shows by itself: files that cannot be read, and scans that do not count."""
+    return replace(
+        result,
+        fleet=(*result.fleet, *unreadable_inventories(inventories.unreadable)),
+        notes=(*result.notes, *inventories.remarks),
     )
 
 
@@ -324,15 +349,31 @@ def _fleet(query: RunQuery, fleet_query: FleetQuery) -> list[FleetFinding]:
     return to_findings(fleet_query, query(f"{fleet_query.sql} LIMIT {LIMIT + 1}"))
 
 
-def _notes(query: RunQuery, states: Mapping[str, DesiredState], brokers: Sequence[BrokerSummary]) -> tuple[str, ...]:
+def _unreported(
+    query: RunQuery, states: Mapping[str, DesiredState], brokers: Sequence[BrokerSummary]
+) -> Iterator[FleetFinding]:
+    """Find brokers without a scan, where the metadata speaks of a whole cluster."""
+    for cluster, state in states.items():
+        if state.identity.scope is None:
+            yield from unreported_brokers(cluster, _holders(query, state.replicas), _scanned(cluster, brokers))
+
+
+def _scanned(cluster: str, brokers: Sequence[BrokerSummary]) -> set[int | None]:
+    return {broker.node_id for broker in brokers if broker.cluster_id == (cluster or None)}
+
+
+def _notes(
+    query: RunQuery, states: Mapping[str, DesiredState], brokers: Sequence[BrokerSummary], inventoried: bool
+) -> tuple[str, ...]:
     notes: list[str] = []
     for cluster, state in states.items():
         notes.extend(f"{state.identity.location}: {problem}" for problem in state.identity.problems)
         if not state.topics.num_rows:
             notes.append(f"{state.identity.location} knows no topic at all: nothing was compared with it")
-        known = _holders(query, state.replicas)
-        scanned = {broker.node_id for broker in brokers if broker.cluster_id == (cluster or None)}
-        unseen = sorted(known - scanned)
+        if inventoried:
+            continue
+        known = _holders(query, state.replicas).keys()
+        unseen = sorted(known - _scanned(cluster, brokers))
         if unseen and state.identity.scope is None:
             shown = ", ".join(map(str, unseen[:10])) + (", …" if len(unseen) > 10 else "")
             were = "was" if len(unseen) == 1 else "were"
@@ -340,12 +381,13 @@ def _notes(query: RunQuery, states: Mapping[str, DesiredState], brokers: Sequenc
     return tuple(notes)
 
 
-def _holders(query: RunQuery, replicas: pa.Table | SavedTable) -> set[int]:
-    """List the brokers that hold replicas; the engine reads that column of a saved table in no time."""
+def _holders(query: RunQuery, replicas: pa.Table | SavedTable) -> dict[int, int]:
+    """Count the replicas of each broker that holds some; the engine reads that column of a saved table in no time."""
     if isinstance(replicas, SavedTable):
-        found = query(f"SELECT DISTINCT node_id FROM {parquet_files(replicas.path)}")
-        return {row["node_id"] for row in found}
-    return set(replicas.column("node_id").unique().to_pylist())
+        found = query(f"SELECT node_id, count(*) AS held FROM {parquet_files(replicas.path)} GROUP BY node_id")
+        return {row["node_id"]: int(row["held"]) for row in found}
+    counted = replicas.column("node_id").value_counts().to_pylist()
+    return {each["values"]: each["counts"] for each in counted}
 
 
 def _unknown_doubts(found: Sequence[Mapping[str, Any]], states: Mapping[str, DesiredState]) -> Iterator[str]:

@@ -218,6 +218,16 @@ FLEET_ADVICE: Mapping[str, Advice] = {
         "What changed in between looks like a finding, or hides one. Scan that broker again, or give metadata of the "
         "time of the scan.",
     ),
+    "INVENTORY_UNREADABLE": Advice(
+        "A file of the inventories cannot be read.",
+        "What it holds was not judged, and its broker may look as if it had not been scanned. Copy it again, or scan "
+        "that broker again.",
+    ),
+    "BROKER_NOT_REPORTED": Advice(
+        "The metadata has replicas on a broker of which no scan was given.",
+        "Nothing is known of its disks: its job may have failed, or the broker is down. Scan it, or accept it with "
+        "'--accept not-reported'.",
+    ),
     "TOPIC_ID_CHANGED": Advice(
         "The topic has another ID than in the audit before: it was deleted and created again.",
         "Clients that still go by the old one may commit offsets of the old topic to the new one: tell their owners.",

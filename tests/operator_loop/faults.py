@@ -359,6 +359,8 @@ CONTRADICTIONS = frozenset({*combinations(OF_ONE_DISK, 2), ("damaged_only_copy",
 NOT_PLANTABLE: Mapping[str, str] = {
     "OK": "it says that there is no fault",
     "INVENTORY_AGE": "the disks are read at the moment that they are judged; only an inventory can be of another time",
+    "INVENTORY_UNREADABLE": "the disks themselves are read, and no inventory",
+    "BROKER_NOT_REPORTED": "one broker's disks are given, and only inventories are expected of every broker",
     "TOPIC_ID_CHANGED": "the disks do not keep what an earlier audit found; its report has to be given beside them",
 }
 """Verdicts and findings of the fleet that no fault on one broker's disks has, with the reason."""

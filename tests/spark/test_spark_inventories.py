@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from logstore.rows import ROW_SCHEMA, inventory
+from logstore.rows import ROW_SCHEMA, LogDirOnHost, inventory
 from logstore.scan import scan_all
 from reconciler.audit import embedded
 from reconciler.audit.spark import engine as spark_engine
@@ -29,12 +29,29 @@ def test_spark_and_duckdb_agree_on_findings_totals_bytes_and_the_fleet(
 ) -> None:
     rows, states = random_fleet(seed)
     (tmp_path / "duck").mkdir()
-    duck = embedded.audit([rows], [], states, str(tmp_path / "duck"), now_ms=NOW_MS, all_rows=all_rows)
     pq.write_table(rows.slice(0, 5), tmp_path / "first.parquet")
     pq.write_table(rows.slice(5), tmp_path / "second.parquet")
     inventories = [str(tmp_path / "first.parquet"), str(tmp_path / "second.parquet")]
+    duck = embedded.audit([], inventories, states, str(tmp_path / "duck"), now_ms=NOW_MS, all_rows=all_rows)
     result = spark_engine.audit(spark, [], inventories, states, str(tmp_path), now_ms=NOW_MS, all_rows=all_rows)
     assert_same(result, duck)
+
+
+@pytest.mark.spark
+def test_the_rows_of_an_older_scan_do_not_count_in_either_engine(
+    spark: Any, tmp_path: Path, two_disks: list[str]
+) -> None:
+    one, two = (observation.rows for observation in scan_all(two_disks))
+    pq.write_table(pa.concat_tables([one, two]), tmp_path / "old.parquet")
+    pq.write_table(two, tmp_path / "new.parquet")
+    paths = [str(tmp_path / "old.parquet"), str(tmp_path / "new.parquet")]
+    ignored = {paths[0]: {LogDirOnHost(two.column("host")[0].as_py(), two_disks[1])}}
+    (tmp_path / "duck").mkdir()
+    apart = embedded.audit([one, two], [], [orders()], str(tmp_path / "duck"), now_ms=NOW_MS)
+    duck = embedded.audit([], paths, [orders()], str(tmp_path / "duck"), now_ms=NOW_MS, superseded=ignored)
+    found = spark_engine.audit(spark, [], paths, [orders()], str(tmp_path), now_ms=NOW_MS, superseded=ignored)
+    assert_same(found, duck)
+    assert found.totals == apart.totals
 
 
 @pytest.mark.spark

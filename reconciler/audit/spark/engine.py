@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from logstore.log_dir import FallbackRecords
 from reconciler.audit.arguments import check_audit
-from reconciler.audit.dimension_tables import parquet_files, rows_of
+from reconciler.audit.dimension_tables import Superseded, parquet_files, rows_of
 from reconciler.audit.fleet import INVENTORY_GAP_MS
 from reconciler.audit.result import AuditResult, conclude
 from reconciler.audit.spark.output import AuditRequest, register_found
@@ -45,13 +45,14 @@ def audit(
     previous: str | None = None,
     gap_ms: int = INVENTORY_GAP_MS,
     fallback: FallbackRecords | None = None,
+    superseded: Superseded | None = None,
 ) -> AuditResult:
     """Compare rows with the desired state and write the findings to a folder.
 
     Args:
         spark: a running session, which is not changed.
         trees: log dirs, or folders of them, that the driver and all executors see.
-        inventories: paths of Parquet files in ROW_SCHEMA; :func:`logstore.rows.inventory.check` has accepted them.
+        inventories: paths of Parquet files in ROW_SCHEMA, which :func:`logstore.rows.read_inventory_set` has accepted.
         states: the desired states of the metadata sources; without any, only fleet findings can be made.
         folder: an existing folder; ``findings.parquet`` (a folder of part files) and ``topics.parquet`` are written.
         now_ms: the time of the audit, ms since 1970; decides which staged replicas are due.
@@ -60,6 +61,8 @@ def audit(
         previous: ``topics.parquet`` of an earlier audit, to find topics whose ID changed.
         gap_ms: the greatest span between an inventory and the metadata that is no finding.
         fallback: the fallback records, in a folder that the driver and all executors see; None: there are none.
+        superseded: by a path of inventories: the log dirs in it that do not count, as
+            :attr:`logstore.rows.InventorySet.superseded` has them.
 
     Raises:
         RefusedError: the metadata does not fit the log dirs (:func:`reconciler.desired.by_cluster`), or Spark
@@ -68,7 +71,7 @@ def audit(
     """
     numbers = {"now_ms": (now_ms, 0), "gap_ms": (gap_ms, 0)}
     check_audit({"trees": trees, "inventories": inventories}, states, folder, numbers, previous)
-    ask = AuditRequest(trees, states, os.path.abspath(folder), now_ms, sizes, all_rows, fallback)
+    ask = AuditRequest(trees, states, os.path.abspath(folder), now_ms, sizes, all_rows, fallback, superseded or {})
     try:
         with (
             tempfile.TemporaryDirectory(prefix="logstore-audit-", dir=ask.folder) as scratch,
@@ -95,6 +98,7 @@ def audit(
                 with_previous=previous is not None,
                 search=search,
                 gap_ms=gap_ms,
+                inventoried=bool(inventories),
             )
     except (PySparkException, Py4JError, duckdb.Error, OSError) as error:
         raise RefusedError(

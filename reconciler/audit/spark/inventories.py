@@ -33,19 +33,19 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from logstore.log_dir import FallbackRecords
 from logstore.rows import ROW_SCHEMA, InventoryForm, write_inventory
 from reconciler.audit.case_sql import case_number, doubt, evidence, is_listed, verdict
-from reconciler.audit.dimension_tables import keep_log_dirs, keep_metadata, parquet_files
+from reconciler.audit.dimension_tables import Superseded, inventory_rows, keep_log_dirs, keep_metadata
 from reconciler.audit.findings import FINDINGS
 from reconciler.audit.join_sql import (
     BY_NAME,
@@ -175,7 +175,7 @@ def judge_inventories(
     for name, value in _SETTINGS.items():
         own.conf.set(name, value)
     paths = [*inventories, *(list_trees(own, ask, scratch) if ask.trees else [])]
-    _register_rows(own, small, paths, ask.now_ms)
+    _register_rows(own, small, paths, ask)
     by_id = _register_small(own, small, ask.states)
     write_topics(small, by_id, ask.topics)
     register_topics(own, ask)
@@ -184,17 +184,37 @@ def judge_inventories(
     return by_id, query_by_spark(own, ask)
 
 
-def _register_rows(own: SparkSession, small: duckdb.DuckDBPyConnection, paths: Sequence[str], now_ms: int) -> None:
+def _register_rows(
+    own: SparkSession, small: duckdb.DuckDBPyConnection, paths: Sequence[str], ask: AuditRequest
+) -> None:
     """Make the views ``rows`` and ``observed`` in both engines, from Parquet files in ROW_SCHEMA."""
     if paths:
-        rows, source = own.read.schema(ddl(ROW_SCHEMA)).parquet(*map(escape_glob, paths)), parquet_files(*paths)
+        rows = _counting_rows(own, paths, ask.superseded)
+        parts = inventory_rows(paths, ask.superseded, ", ".join(ROW_SCHEMA.names))
     else:
-        rows, source = own.createDataFrame(ROW_SCHEMA.empty_table()), "nothing"
+        rows, parts = own.createDataFrame(ROW_SCHEMA.empty_table()), ["SELECT * FROM nothing"]
         small.register("nothing", ROW_SCHEMA.empty_table())
-    rows.withColumn("now_ms", sf.lit(now_ms).cast("bigint")).createOrReplaceTempView("rows")
+    rows.withColumn("now_ms", sf.lit(ask.now_ms).cast("bigint")).createOrReplaceTempView("rows")
     own.sql(SPARK_VIEWS["observed"]).createOrReplaceTempView("observed")
-    small.execute(f"CREATE VIEW rows AS SELECT *, CAST({now_ms} AS BIGINT) AS now_ms FROM {source}")
+    source = " UNION ALL ".join(parts)
+    small.execute(f"CREATE VIEW rows AS SELECT *, CAST({ask.now_ms} AS BIGINT) AS now_ms FROM ({source})")
     small.execute(f"CREATE VIEW observed AS {SPARK_VIEWS['observed']}")
+
+
+def _counting_rows(own: SparkSession, paths: Sequence[str], superseded: Superseded) -> DataFrame:
+    """Read the rows of inventories that count; the same rows as :func:`inventory_rows` has in DuckDB."""
+    reader = own.read.schema(ddl(ROW_SCHEMA))
+    whole = [path for path in paths if path not in superseded]
+    parts = [reader.parquet(*map(escape_glob, whole))] if whole else []
+    for path in paths:
+        if path in superseded:
+            part = reader.parquet(escape_glob(path))
+            for each in superseded[path]:
+                part = part.where(
+                    ~((sf.coalesce("host", sf.lit("")) == each.host) & (sf.col("log_dir") == each.log_dir))
+                )
+            parts.append(part)
+    return reduce(DataFrame.unionByName, parts)
 
 
 def _register_small(

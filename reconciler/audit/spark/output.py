@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from logstore.log_dir import FallbackRecords
-from reconciler.audit.dimension_tables import parquet_files, parquet_folder
+from reconciler.audit.dimension_tables import Superseded, parquet_files, parquet_folder
 from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS_FILE, TOPICS_FILE
 from reconciler.audit.result import RunQuery
 from reconciler.audit.spark.log_dirs import ddl
@@ -56,6 +56,8 @@ class AuditRequest:
     """Whether to list the OK rows as well."""
     fallback: FallbackRecords | None = None
     """The fallback records of what is staged in the trees."""
+    superseded: Superseded = field(default_factory=dict)
+    """What does not count in inventories."""
 
     @property
     def findings(self) -> str:

@@ -24,6 +24,7 @@ from reconciler.audit import (
     BrokerCalls,
     by_urgency,
     render_report,
+    with_inventories,
     with_next,
     write_findings,
     write_summary,
@@ -84,7 +85,7 @@ def run(
     if not spark:
         fit_address_space()
     inputs = sort_inputs(paths)
-    check_output(Format(form), output, inputs.log_dirs, inputs.inventories)
+    check_output(Format(form), output, inputs.log_dirs, inputs.inventories.files)
     topics = None if previous is None else _topics_of(previous, report)
     now_ms = time.time_ns() // 1_000_000
     states = choose_metadata(specs, inputs, now_ms)
@@ -93,8 +94,9 @@ def run(
     with _folder(report, inputs) as folder:
         job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics, gap_ms, fallback)
         result = run_spark(job, master=master) if spark else run_embedded(job, jobs=jobs, memory_limit=memory)
+        result = with_inventories(result, inputs.inventories)
         result = replace(result, accepted=tuple(map(Accepted, dict.fromkeys(accepted))))
-        if not sizes and not inputs.inventories:
+        if not sizes and not inputs.inventories.paths:
             result = replace(result, bytes={}, disk_bytes={})  # no bytes were counted, which differs from zero bytes
         if report is not None:
             _write_report(result, report, call)

@@ -43,8 +43,8 @@ def run(
     """Say what is wrong with the disks of a broker, in which order it is put right, and what to paste first."""
     fit_address_space()
     inputs = sort_inputs(paths)
-    if inputs.inventories:
-        raise UsageError(f"{inputs.inventories[0]} is an inventory: a doctor looks at the log dirs themselves")
+    if inputs.inventories.files:
+        raise UsageError(f"{inputs.inventories.files[0]} is an inventory: a doctor looks at the log dirs themselves")
     check_output(Format(form), output, inputs.log_dirs)
     check_question(kafka, mode)
     now_ms = time.time_ns() // 1_000_000

@@ -110,8 +110,8 @@ def run(
         frozenset(refetched),
     )
     inputs = sort_inputs(paths)
-    if inputs.inventories:
-        raise UsageError(f"{inputs.inventories[0]} is an inventory: a plan needs the log dirs themselves")
+    if inputs.inventories.files:
+        raise UsageError(f"{inputs.inventories.files[0]} is an inventory: a plan needs the log dirs themselves")
     check_output(Format.JSON, output, inputs.log_dirs)
     try:
         plan = _planned(inputs, specs, choice, staging, fallback_records(fallback_folder))

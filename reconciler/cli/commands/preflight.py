@@ -109,7 +109,7 @@ def _say_what_lies_below(paths: Sequence[str]) -> None:
 
 def _metadata(specs: Sequence[str], places: Sequence[str], seen: SeenBroker, now_ms: int) -> Mapping[str, DesiredState]:
     folders = tuple(dict.fromkeys(os.path.abspath(path) for path in places if os.path.isdir(path)))
-    states = choose_metadata(specs, Inputs(folders, (), folders, ()), now_ms)
+    states = choose_metadata(specs, Inputs(folders, folders), now_ms)
     say_problems(states)
     return by_cluster(states, {row["cluster_id"] for row in seen.rows() if row["cluster_id"]})
 

@@ -82,8 +82,8 @@ def run(
 
 def _make(call: Call, choice: RepairChoice, form: Format, output: str | None, *, now_ms: int) -> Exit:
     inputs = sort_inputs(call.log_dirs)
-    if inputs.inventories:
-        raise UsageError(f"{inputs.inventories[0]} is an inventory: a repair needs the log dirs themselves")
+    if inputs.inventories.files:
+        raise UsageError(f"{inputs.inventories.files[0]} is an inventory: a repair needs the log dirs themselves")
     check_output(Format.JSON, output, inputs.log_dirs)
     plan, undecided = _planned(inputs, call.metadata, choice, now_ms)
     if form is Format.JSON or output is not None:

@@ -49,7 +49,7 @@ def run(
     """Tell what lies in log dirs: replicas with their topic IDs, and everything else."""
     inputs = sort_inputs(paths)
     format_ = Format(form)
-    check_output(format_, output, inputs.log_dirs, inputs.inventories)
+    check_output(format_, output, inputs.log_dirs, inputs.inventories.files)
     scanned = _Scanned(inputs, sizes, jobs, fallback_records(fallback_folder))
     if format_ is Format.TABLE:
         _show(scanned, output, limit)
@@ -79,13 +79,13 @@ class _Scanned:
             holder = None if seen.lock is None else str(seen.lock)
             self._know(seen.rows.slice(0, 1).to_pylist()[0], seen.rows.num_rows - 1, holder)
             yield seen.rows
-        for path in self._inputs.inventories:
-            from logstore.rows import inventory_log_dirs, read_inventory
+        inventories = self._inputs.inventories
+        for row in inventories.log_dirs:
+            self._know(dict(row), None, None)
+        for path in inventories.paths:
+            from logstore.rows import read_inventory
 
-            rows = read_inventory(path)
-            for row in inventory_log_dirs(path):
-                self._know(row, None, None)
-            yield rows
+            yield read_inventory(path, inventories.ignored(path))
 
     def _know(self, row: dict[str, Any], rows: int | None, holder: str | None) -> None:
         names = ("host", "cluster_id", "node_id", "directory_id", "log_dir", "metadata_state", "problem", "scanned_ms")

@@ -56,8 +56,8 @@ def run(
 
 def _run(paths: Sequence[str], specs: Sequence[str], *, initial: bool, interval: float, seconds: float | None) -> None:
     inputs = sort_inputs(paths)
-    if inputs.inventories:
-        raise UsageError(f"{inputs.inventories[0]} is an inventory, in which nothing ever changes: give log dirs")
+    if inputs.inventories.files:
+        raise UsageError(f"{inputs.inventories.files[0]} is an inventory, in which nothing ever changes: give log dirs")
     metadata = _metadata(specs, inputs)
     until = None if seconds is None else time.monotonic() + seconds
     watch = Watch(inputs.log_dirs, WatchTimes(interval=interval))

@@ -10,12 +10,12 @@ import errno
 import os
 import resource
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from logstore.log_dir import FallbackRecords
-from logstore.rows import InventoryForm, inventory_form, read_inventory
+from logstore.rows import InventoryForm, InventorySet, LogDirOnHost, inventory_form, read_inventory
 from reconciler.audit import AuditResult
 from reconciler.cli.frame.inputs import Inputs
 from reconciler.cli.frame.lifecycle import PartlyFailedError
@@ -63,8 +63,9 @@ def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -
     log_dirs = job.inputs.log_dirs
     observations = scan_all(log_dirs, sizes=job.sizes, jobs=jobs, fallback=job.fallback)
     tables = [seen.rows for seen in with_progress(observations, len(log_dirs), "scanning log dirs")]
-    parquet, arrow = _by_form(job.inputs.inventories)
-    tables += [read_inventory(path) for path in arrow]
+    inventories = job.inputs.inventories
+    parquet, arrow = _by_form(inventories.paths)
+    tables += [read_inventory(path, inventories.ignored(path)) for path in arrow]
     with show_busy("comparing"):
         return run_join(
             tables,
@@ -76,6 +77,7 @@ def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -
             previous=job.previous,
             memory_limit=memory_limit,
             gap_ms=job.gap_ms,
+            superseded=_superseded(inventories),
         )
 
 
@@ -111,7 +113,7 @@ def run_spark(job: AuditJob, *, master: str | None) -> AuditResult:
     """
     from reconciler.audit.spark import open_session
 
-    parquet, arrow = _by_form(job.inputs.inventories)
+    parquet, arrow = _by_form(job.inputs.inventories.paths)
     if arrow:
         raise UsageError(f"{arrow[0]} is an Arrow file, and Spark reads Parquet: leave out --spark, or scan to parquet")
     with show_busy("starting Spark"):
@@ -132,6 +134,7 @@ def run_spark(job: AuditJob, *, master: str | None) -> AuditResult:
                 previous=job.previous,
                 gap_ms=job.gap_ms,
                 fallback=job.fallback,
+                superseded=_superseded(job.inputs.inventories),
             )
     finally:
         spark.stop()
@@ -187,3 +190,8 @@ def _by_form(inventories: Sequence[str]) -> tuple[list[str], list[str]]:
     # Absolute, because an engine gives a meaning to some first characters of a name, such as ~.
     parquet = [os.path.abspath(path) for path in inventories if inventory_form(path) is InventoryForm.PARQUET]
     return parquet, [path for path in inventories if inventory_form(path) is InventoryForm.ARROW]
+
+
+def _superseded(inventories: InventorySet) -> dict[str, Collection[LogDirOnHost]]:
+    """Name what does not count in inventories by the paths that :func:`_by_form` gives to an engine."""
+    return {os.path.abspath(path): ignored for path, ignored in inventories.superseded.items()}

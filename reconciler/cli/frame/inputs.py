@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from layout import checkpoint, meta_properties
 from layout.directory_name import split_live
 from layout.scheme import STAGING_DIR
+from logstore import InventoryError
 from logstore.log_dir import discover
+from logstore.rows import InventorySet, LogDirOnHost, read_inventory_set
 from reconciler.cli.frame.lifecycle import say_incomplete
-from reconciler.errors import RefusedError, UsageError
+from reconciler.errors import UsageError
 from reconciler.next_steps import Call
 
 STAGING_SUFFIX = f".{STAGING_DIR}"
 _SIGNS = (meta_properties.FILE_NAME, *checkpoint.OFFSET_CHECKPOINTS)
-_LOG_DIR_IDENTITY = ("host", "log_dir", "cluster_id", "node_id", "directory_id", "inode")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,37 +30,31 @@ class Inputs:
 
     log_dirs: tuple[str, ...]
     """Log dirs on this machine, each once, in the given order."""
-    inventories: tuple[str, ...]
-    """Inventory files, already checked."""
     folders: tuple[str, ...]
     """The given directories, in which metadata may lie beside the log dirs."""
-    inventoried: tuple[dict[str, Any], ...]
-    """The ``log_dir`` rows of all inventories."""
+    inventories: InventorySet = field(default_factory=InventorySet)
+    """The inventory files, and which of their scans count."""
 
 
 def sort_inputs(paths: Sequence[str]) -> Inputs:
     """Sort paths into log dirs, folders and inventories; a folder without log dirs may hold inventories.
 
-    A log dir that cannot be listed is reported at once, and stays among the log dirs.
+    A log dir that cannot be listed is reported at once, and stays among the log dirs; so are inventories that cannot be
+    read, and those that do not count because there are newer scans.
 
     Raises:
         UsageError: none of the paths is a directory or an inventory, or one lies in a log dir.
-        RefusedError: two of the paths cover the same log dir, so that each replica would count twice.
-        InventoryError: a file looks like an inventory, but cannot be used as one.
+        InventoryError: files look like inventories, none of them can be used as one, and nothing else was given.
     """
     unusable = [path for path in paths if not os.path.isdir(path) and not _is_inventory(path)]
     if len(unusable) == len(paths):
         raise UsageError("; ".join(_why_unusable(path) for path in unusable[:5]))
     paths = [each for path in paths for each in _inventories_in(path) or [path]]
-    inventories = [path for path in _distinct(paths) if not os.path.isdir(path) and path not in unusable]
+    files = [path for path in _distinct(paths) if not os.path.isdir(path) and path not in unusable]
     folders = [path for path in _distinct(paths) if os.path.isdir(path)]
-    log_dirs = list(_distinct(found for path in paths if path not in inventories for found in _log_dirs(path)))
+    log_dirs = list(_distinct(found for path in paths if path not in files for found in _log_dirs(path)))
     report_unreadable(log_dirs)
-    inventoried = _log_dir_rows(inventories)
-    _refuse_overlap(inventoried)
-    _refuse_scanned_already(inventoried, log_dirs)
-    rows = tuple(row for rows in inventoried.values() for row in rows)
-    return Inputs(tuple(log_dirs), tuple(inventories), tuple(folders), rows)
+    return Inputs(tuple(log_dirs), tuple(folders), _read_inventories(files, log_dirs))
 
 
 def log_dirs_in(paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -70,8 +64,9 @@ def log_dirs_in(paths: tuple[str, ...]) -> tuple[str, ...]:
         UsageError: none of the paths exists, or one is an inventory, in which nothing can be changed.
     """
     inputs = sort_inputs(paths)
-    if inputs.inventories:
-        raise UsageError(f"{inputs.inventories[0]} is an inventory, and nothing is staged in a file: give log dirs")
+    files = inputs.inventories.files
+    if files:
+        raise UsageError(f"{files[0]} is an inventory, and nothing is staged in a file: give log dirs")
     return inputs.log_dirs
 
 
@@ -124,13 +119,21 @@ def _is_inventory(path: str) -> bool:
     return inventory_form(path) is not None
 
 
-def _log_dir_rows(inventories: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Read the ``log_dir`` rows of each inventory. Raises InventoryError."""
-    if not inventories:
-        return {}
-    from logstore.rows import inventory_log_dirs  # as in _is_inventory
+def _read_inventories(files: Sequence[str], log_dirs: Sequence[str]) -> InventorySet:
+    """Read which scans of the inventories count; a log dir that is given itself is scanned now, which is newer.
 
-    return {path: inventory_log_dirs(path) for path in inventories}
+    Raises:
+        InventoryError: none can be read, and no log dir was given.
+    """
+    if not files:
+        return InventorySet()
+    host = os.uname().nodename
+    found = read_inventory_set(files, (LogDirOnHost(host, os.path.abspath(path)) for path in log_dirs))
+    if len(found.unreadable) == len(files) and not log_dirs:
+        raise InventoryError("; ".join(list(found.unreadable.values())[:5]))
+    for problem in found.unreadable.values():
+        say_incomplete(f"{problem}. Nothing is known of what it holds")
+    return found
 
 
 def _why_unusable(path: str) -> str:
@@ -166,33 +169,6 @@ def _file_identity(path: str) -> str | tuple[int, int]:
     except OSError:
         return os.path.realpath(path)
     return status.st_dev, status.st_ino
-
-
-def _refuse_overlap(inventoried: dict[str, list[dict[str, Any]]]) -> None:
-    """Refuse inventories that have one log dir twice; two machines may well use the same path."""
-    first: dict[tuple[Any, ...], str] = {}
-    for path, rows in inventoried.items():
-        for row in rows:
-            identity = tuple(row[name] for name in _LOG_DIR_IDENTITY)
-            if identity in first:
-                raise RefusedError(
-                    f"{first[identity]} and {path} both tell of log dir {row['log_dir']} of {row['host']}, whose "
-                    "replicas would count twice: give the newer inventory alone"
-                )
-            first[identity] = path
-
-
-def _refuse_scanned_already(inventoried: dict[str, list[dict[str, Any]]], log_dirs: Iterable[str]) -> None:
-    """Refuse an inventory of this machine with a log dir that is also given as a tree."""
-    host = os.uname().nodename
-    trees = set(map(os.path.abspath, log_dirs))
-    for path, rows in inventoried.items():
-        for row in rows:
-            if row["host"] == host and row["log_dir"] in trees:
-                raise RefusedError(
-                    f"{path} tells of log dir {row['log_dir']}, which is given itself too, so that its replicas would "
-                    "count twice: give one of them"
-                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def _own_copy_sentence(state: DesiredState, inputs: Inputs, now_ms: int) -> str 
     identity = state.identity
     found = (read_identity(log_dir).identity for log_dir in inputs.log_dirs)
     brokers = {BrokerKey(each.cluster_id or "", each.node_id) for each in found if each and each.node_id is not None}
-    for row in inputs.inventoried:
+    for row in inputs.inventories.log_dirs:
         if row["node_id"] is not None and (row["scanned_ms"] or 0) > (identity.as_of_ms or 0):
             brokers.add(BrokerKey(row["cluster_id"] or "", row["node_id"]))
     own = BrokerKey(identity.cluster_id or "", -1 if identity.keeper is None else identity.keeper)
@@ -85,7 +85,7 @@ def _own_copy_sentence(state: DesiredState, inputs: Inputs, now_ms: int) -> str 
 def _asking_others(inputs: Inputs) -> str:
     """Write the command as it was called, with a blank for metadata that goes on."""
     context = click.get_current_context(silent=True)
-    verb, given = "audit", (*inputs.folders, *inputs.inventories)
+    verb, given = "audit", (*inputs.folders, *inputs.inventories.files)
     if context is not None and context.info_name is not None:
         path = context.params.get("path")
         verb, given = context.info_name, (path,) if path else context.params.get("paths", given)
@@ -124,7 +124,7 @@ def _readable(path: str) -> list[DesiredState]:
 
 def _clusters(inputs: Inputs) -> frozenset[str]:
     named = (read_identity(log_dir).identity for log_dir in inputs.log_dirs)
-    inventoried = (row["cluster_id"] for row in inputs.inventoried)
+    inventoried = (row["cluster_id"] for row in inputs.inventories.log_dirs)
     return frozenset(
         cluster for cluster in (*(each.cluster_id for each in named if each is not None), *inventoried) if cluster
     )

@@ -26,7 +26,7 @@ Examples:
   logstore audit /disks/*/kafka --format json | jq '.disk_bytes.STRAY'
 """
 
-ACCEPTED = ("own-metadata", "inventory-age", "doubt")
+ACCEPTED = ("own-metadata", "inventory-age", "not-reported", "doubt")
 """The values of ``reconciler.audit.Accepted``, which takes long to import."""
 
 
@@ -45,8 +45,9 @@ ACCEPTED = ("own-metadata", "inventory-age", "doubt")
 )  # fmt: skip
 @click.option(
     "--accept", "accepted", metavar="WHAT", multiple=True, type=click.Choice(ACCEPTED),
-    help="Count this as no reason to act: own-metadata (of a stopped broker, as in a backup), inventory-age, or doubt "
-    "(findings in doubt). It stays listed; may be given several times.",
+    help="Count this as no reason to act: own-metadata (of a stopped broker, as in a backup), inventory-age, "
+    "not-reported (brokers without an inventory), or doubt (findings in doubt). It stays listed; may be given several "
+    "times.",
 )  # fmt: skip
 @click.option(
     "--inventory-gap", metavar="SPAN", default="24h", show_default=True,

@@ -191,6 +191,7 @@ def doubtful(tmp_path: Path, *accepted: Accepted) -> AuditResult:
             FleetFinding("ONLY_IN_SYNC_COPY", None, "t", "partition 0", Doubt.SCANNED_BEFORE_METADATA),
             FleetFinding("OWN_METADATA", None, "broker 1", "ends"),
             FleetFinding("INVENTORY_AGE", None, "broker 1", "old"),
+            FleetFinding("BROKER_NOT_REPORTED", None, "broker 2", "no scan"),
         ),
     )
     return replace(made, doubts={"MISSING": 1}, accepted=accepted)

@@ -38,6 +38,8 @@ def test_every_kind_of_fleet_finding_has_its_advice() -> None:
         "OTHER_CLUSTER",
         "OWN_METADATA",
         "INVENTORY_AGE",
+        "INVENTORY_UNREADABLE",
+        "BROKER_NOT_REPORTED",
     }
     assert set(FLEET_ADVICE) == kinds
 

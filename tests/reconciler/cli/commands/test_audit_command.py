@@ -381,10 +381,49 @@ def test_what_an_inventory_from_before_the_metadata_lacks_is_missing_in_doubt(
     document = json.loads(read.stdout)
     (finding,) = document["findings"]
     assert (finding["verdict"], finding["doubt"], read.exit_code) == ("MISSING", "SCANNED_BEFORE_METADATA", 1)
-    (apart,) = document["fleet"]
-    assert apart["kind"] == "INVENTORY_AGE"
-    assert run("audit", inventory, "--metadata", later, "--inventory-gap", "31h", "--accept", "doubt").exit_code == 0
-    assert run("audit", inventory, "--metadata", later, "--accept", "doubt").exit_code == 1
+    assert [each["kind"] for each in document["fleet"]] == ["INVENTORY_AGE", "BROKER_NOT_REPORTED"]
+    accepted = ("--accept", "doubt", "--accept", "not-reported")
+    assert run("audit", inventory, "--metadata", later, "--inventory-gap", "31h", *accepted).exit_code == 0
+    assert run("audit", inventory, "--metadata", later, *accepted).exit_code == 1
+
+
+def inventory_of(run: Run, path: Path, *log_dirs: str) -> str:
+    assert run("scan", *log_dirs, "--format", "parquet", "-o", path).exit_code == 0
+    return str(path)
+
+
+def test_of_several_inventories_of_a_log_dir_the_newest_counts_and_older_ones_are_named(
+    cluster, run: Run, tmp_path: Path
+) -> None:
+    old = inventory_of(run, tmp_path / "old.parquet", *cluster.log_dirs)
+    shutil.rmtree(cluster.log_dir(1) / "orders-1")
+    new = inventory_of(run, tmp_path / "new.parquet", cluster.log_dirs[0])
+    read = run("audit", old, new, "--metadata", cluster.metadata, "--format", "json")
+    apart = run("audit", *cluster.log_dirs, "--metadata", cluster.metadata, "--format", "json")
+    assert json.loads(read.stdout)["findings"] == json.loads(apart.stdout)["findings"]
+    assert json.loads(read.stdout)["totals"] == json.loads(apart.stdout)["totals"]
+    assert (
+        f"note: {old} does not count for log dirs that were scanned again since: {cluster.log_dirs[0]}" in read.stderr
+    )
+    wholly = run("audit", old, *cluster.log_dirs, "--metadata", cluster.metadata, "--format", "json")
+    assert json.loads(wholly.stdout)["totals"] == json.loads(apart.stdout)["totals"]
+    assert "note: 1 older inventory does not count, because its log dirs were scanned again since: " in wholly.stderr
+
+
+def test_an_inventory_that_cannot_be_read_is_a_finding_and_the_others_are_audited(
+    cluster, run: Run, tmp_path: Path
+) -> None:
+    good = inventory_of(run, tmp_path / "1.parquet", cluster.log_dirs[0])
+    bad = Path(inventory_of(run, tmp_path / "2.parquet", cluster.log_dirs[1]))
+    bad.write_bytes(bad.read_bytes()[:-9])
+    read = run("audit", good, bad, "--metadata", cluster.metadata, "--format", "json")
+    document = json.loads(read.stdout)
+    assert [(each["kind"], each["subject"]) for each in document["fleet"]][-2:] == [
+        ("BROKER_NOT_REPORTED", "broker 2"),
+        ("INVENTORY_UNREADABLE", str(bad)),
+    ]
+    assert (read.exit_code, document["totals"].get("OK")) == (4, 2)
+    assert run("audit", bad, "--metadata", cluster.metadata).exit_code == 3
 
 
 def test_what_can_be_accepted_is_what_the_help_offers() -> None:

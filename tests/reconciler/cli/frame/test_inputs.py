@@ -23,7 +23,7 @@ from reconciler.cli.frame import (
     say_problems,
     sort_inputs,
 )
-from reconciler.errors import MetadataError, RefusedError, UsageError
+from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import load
 from tools.writers import kraft_writer
 
@@ -50,8 +50,8 @@ def test_a_log_dir_that_is_given_twice_is_looked_at_once(cluster) -> None:
 def test_inventories_and_trees_go_together(cluster) -> None:
     path = inventory_of(cluster.log_dirs[0], cluster.folder / "one.parquet")
     inputs = sort_inputs([path, cluster.log_dirs[1]])
-    assert (inputs.inventories, inputs.log_dirs) == ((path,), (cluster.log_dirs[1],))
-    assert [row["node_id"] for row in inputs.inventoried] == [1]
+    assert (inputs.inventories.paths, inputs.log_dirs) == ((path,), (cluster.log_dirs[1],))
+    assert [row["node_id"] for row in inputs.inventories.log_dirs] == [1]
 
 
 def test_some_paths_that_are_absent_stay_among_the_log_dirs(cluster) -> None:
@@ -75,28 +75,33 @@ def test_a_fifo_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> Non
         sort_inputs([str(tmp_path / "fifo")])
 
 
-def test_two_inventories_of_one_log_dir_are_refused_because_replicas_would_count_twice(cluster) -> None:
-    paths = [inventory_of(cluster.log_dirs[0], cluster.folder / f"{name}.parquet") for name in ("old", "new")]
-    with pytest.raises(RefusedError, match=r"old\.parquet and .*new\.parquet both tell of log dir .*broker-1"):
-        sort_inputs(paths)
+def test_of_two_inventories_of_one_log_dir_the_newer_counts(cluster) -> None:
+    old, new = (inventory_of(cluster.log_dirs[0], cluster.folder / f"{name}.parquet") for name in ("old", "new"))
+    inventories = sort_inputs([old, new]).inventories
+    assert (inventories.paths, inventories.older) == ((new,), (old,))
 
 
 def test_one_inventory_that_is_given_twice_counts_once(cluster) -> None:
     path = inventory_of(cluster.log_dirs[0], cluster.folder / "one.parquet")
-    assert sort_inputs([path, path]).inventories == (path,)
+    assert sort_inputs([path, path]).inventories.paths == (path,)
 
 
-def test_a_damaged_inventory_ends_the_run(cluster) -> None:
+def test_a_damaged_inventory_ends_the_run_only_where_nothing_else_was_given(
+    cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = Path(inventory_of(cluster.log_dirs[0], cluster.folder / "one.parquet"))
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(InventoryError, match="scan again"):
-        sort_inputs([str(path), cluster.log_dirs[1]])
+        sort_inputs([str(path)])
+    inputs = sort_inputs([str(path), cluster.log_dirs[1]])
+    assert (inputs.log_dirs, list(inputs.inventories.unreadable)) == ((cluster.log_dirs[1],), [str(path)])
+    assert "scan again. Nothing is known of what it holds\n" in capsys.readouterr().err
 
 
-def test_an_inventory_beside_its_own_tree_is_refused(cluster) -> None:
+def test_a_tree_is_newer_than_an_inventory_of_it(cluster) -> None:
     path = inventory_of(cluster.log_dirs[0], cluster.folder / "one.parquet")
-    with pytest.raises(RefusedError, match="which is given itself too"):
-        sort_inputs([path, str(cluster.folder / "disks")])
+    inputs = sort_inputs([path, str(cluster.folder / "disks")])
+    assert (inputs.inventories.paths, inputs.inventories.older) == ((), (path,))
 
 
 def test_a_folder_of_inventories_stands_for_them(cluster) -> None:
@@ -105,7 +110,7 @@ def test_a_folder_of_inventories_stands_for_them(cluster) -> None:
     paths = [inventory_of(log_dir, folder / f"{number}.parquet") for number, log_dir in enumerate(cluster.log_dirs)]
     (folder / "notes.txt").write_text("of last night")
     inputs = sort_inputs([str(folder)])
-    assert (inputs.inventories, inputs.log_dirs) == (tuple(paths), ())
+    assert (inputs.inventories.paths, inputs.log_dirs) == (tuple(paths), ())
 
 
 def test_a_replica_is_no_log_dir_and_leads_to_the_one_that_holds_it(cluster) -> None:
