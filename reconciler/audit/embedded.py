@@ -54,8 +54,7 @@ def audit(
         memory_limit: in DuckDB's notation, for example ``4GB``; a join that needs more spills to disk.
         threads: the most threads to use; None: DuckDB's default.
         gap_ms: the greatest span between an inventory and the metadata that is no finding.
-        superseded: by a path of inventories: the log dirs in it that do not count, as
-            :attr:`logstore.rows.InventorySet.superseded` has them.
+        superseded: what does not count in inventories, as :class:`logstore.rows.InventorySet` has it.
 
     Raises:
         RefusedError: the metadata does not fit the log dirs; see :func:`reconciler.desired.by_cluster`.

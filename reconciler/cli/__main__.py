@@ -1,4 +1,7 @@
-"""Runs the command line: the script ``logstore``, and ``python -m reconciler.cli`` where no script is installed."""
+"""Runs the command line: the scripts ``logstore`` and ``logstore-spark-audit``.
+
+Where no script is installed, ``python -m reconciler.cli`` is ``logstore``.
+"""
 
 import sys
 
@@ -14,6 +17,12 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
+
+
+def spark_audit() -> None:
+    """Run ``logstore audit --spark`` with the arguments of this process, as a job for spark-submit."""
+    sys.argv[1:1] = ["audit", "--spark"]
+    main()
 
 
 if __name__ == "__main__":

@@ -25,9 +25,8 @@ def spark() -> Iterator[SparkSession]:
         pytest.skip("there is no Java")
     from reconciler.audit.spark import open_session
 
-    running = open_session("local[2]", memory="1g")
-    yield running
-    running.stop()
+    with open_session("local[2]", memory="1g") as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.audit.spark import open_session
-from reconciler.audit.spark.session import check_java, local_cores, settings
-from reconciler.errors import EngineUnavailableError
+from reconciler.audit.spark import chosen_master, local_cores, open_session
+from reconciler.audit.spark.session import check_java, settings, user_settings
+from reconciler.errors import EngineUnavailableError, UsageError
 
 
 def java(folder: Path, version: str) -> dict[str, str]:
@@ -51,8 +51,11 @@ def test_no_java_at_all_is_refused_with_what_to_do(tmp_path: Path) -> None:
 
 def test_without_pyspark_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
-    with pytest.raises(EngineUnavailableError, match=r"pip install 'pyspark>=4.3,<4.4' 'pandas>=2.2,<3'"):
-        open_session()
+    with (
+        pytest.raises(EngineUnavailableError, match=r"pip install 'pyspark>=4.3,<4.4' 'pandas>=2.2,<3'"),
+        open_session(),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(
@@ -63,12 +66,48 @@ def test_a_local_master_tells_its_cores(master: str, cores: int | None) -> None:
 
 
 def test_only_a_local_master_is_held_to_this_machine() -> None:
-    assert settings("local[2]", "1g")["spark.driver.bindAddress"] == "127.0.0.1"
-    cluster = settings("spark://h:7077", "1g")
+    assert settings("local[2]", "1g", {})["spark.driver.bindAddress"] == "127.0.0.1"
+    cluster = settings("spark://h:7077", "1g", {})
     assert "spark.driver.bindAddress" not in cluster
     assert "spark.sql.shuffle.partitions" not in cluster
 
 
+def test_what_the_user_has_set_for_spark_holds_and_what_is_asked_for_goes_before_it() -> None:
+    user = {"spark.master": "spark://h:7077", "spark.driver.memory": "20g", "spark.ui.enabled": "true"}
+    chosen = settings(None, None, user)
+    assert not chosen.keys() & user.keys()
+    assert "spark.driver.bindAddress" not in chosen
+    assert settings("local[2]", "1g", user).items() >= {("spark.master", "local[2]"), ("spark.driver.memory", "1g")}
+    assert settings(None, None, {})["spark.master"] == "local[*]"
+
+
+def test_the_users_settings_are_read_from_the_file_of_defaults_and_from_what_pyspark_is_given(tmp_path: Path) -> None:
+    text = "# comment\n\nspark.master   spark://a:1\nspark.driver.memory=5g\nspark.x:y z\nnot.spark 1\nspark.lonely\n"
+    (tmp_path / "spark-defaults.conf").write_text(text)
+    environ = {"SPARK_CONF_DIR": str(tmp_path)}
+    assert user_settings(environ) == {"spark.master": "spark://a:1", "spark.driver.memory": "5g", "spark.x": "y z"}
+    environ["PYSPARK_SUBMIT_ARGS"] = "--master yarn --conf spark.x=2 --driver-memory 9g --jars a.jar pyspark-shell"
+    assert user_settings(environ) == {"spark.master": "yarn", "spark.driver.memory": "9g", "spark.x": "2"}
+    assert user_settings({"SPARK_CONF_DIR": "/nowhere"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "environ", "master"),
+    [
+        (None, {}, "local[*]"),
+        ("local[2]", {"PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell"}, "local[2]"),
+        (None, {"PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell"}, "yarn"),
+        ("local", {"PYSPARK_GATEWAY_PORT": "1"}, "that spark-submit has chosen"),
+    ],
+)
+def test_the_master_is_known_before_spark_starts(asked: str | None, environ: dict[str, str], master: str) -> None:
+    assert chosen_master(asked, {"SPARK_CONF_DIR": "/nowhere", **environ}) == master
+
+
 @pytest.mark.spark
-def test_a_session_that_runs_is_taken_as_it_is(spark) -> None:
-    assert open_session("spark://nobody:1") is spark
+def test_a_session_that_runs_is_taken_as_it_is_and_goes_on_afterwards(spark) -> None:
+    with open_session("spark://nobody:1") as taken:
+        assert taken is spark
+    assert spark.range(3).count() == 3
+    with pytest.raises(UsageError, match="give spark-submit --driver-memory instead"), open_session(memory="1g"):
+        pass

@@ -115,14 +115,11 @@ def _timed(job: Callable[[SparkSession], Answer]) -> Answer:
     from reconciler.audit.spark import open_session
 
     started = time.perf_counter()
-    spark = open_session(MASTER, memory=MEMORY)
-    ready = time.perf_counter()
-    try:
+    with open_session(MASTER, memory=MEMORY) as spark:
+        ready = time.perf_counter()
         found = job(spark)
         done = time.perf_counter()
         return replace(found, session=ready - started, job=done - ready, jvm_peak=_peak_of_jvm(spark))
-    finally:
-        spark.stop()
 
 
 def _peak_of_jvm(session: SparkSession) -> int:

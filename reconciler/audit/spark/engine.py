@@ -61,12 +61,10 @@ def audit(
         previous: ``topics.parquet`` of an earlier audit, to find topics whose ID changed.
         gap_ms: the greatest span between an inventory and the metadata that is no finding.
         fallback: the fallback records, in a folder that the driver and all executors see; None: there are none.
-        superseded: by a path of inventories: the log dirs in it that do not count, as
-            :attr:`logstore.rows.InventorySet.superseded` has them.
+        superseded: what does not count in inventories, as :class:`logstore.rows.InventorySet` has it.
 
     Raises:
-        RefusedError: the metadata does not fit the log dirs (:func:`reconciler.desired.by_cluster`), or Spark
-            failed.
+        RefusedError: the metadata does not fit the log dirs (:func:`reconciler.desired.by_cluster`), or Spark failed.
         UsageError: an argument is not what it should be.
     """
     numbers = {"now_ms": (now_ms, 0), "gap_ms": (gap_ms, 0)}

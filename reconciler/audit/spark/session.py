@@ -1,23 +1,26 @@
 """Starts Spark with the settings that this project needs, or says in one sentence why it cannot.
 
 Checks first that PySpark is installed and that there is a Java that is new enough. A running session (a notebook's,
-spark-submit's) is taken as it is. The settings avoid traps that are explained beside them. PySpark is imported only
-when a session is asked for.
+say) is taken as it is, and goes on afterwards. The settings avoid traps that are explained beside them, and leave alone
+what the user has set for Spark. PySpark is imported only when a session is asked for.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, BinaryIO
 
-from reconciler.errors import EngineUnavailableError
+from reconciler.errors import EngineUnavailableError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,20 +31,26 @@ OLDEST_JAVA = 17
 WITHOUT = "or leave out --spark: the embedded audit needs neither"
 
 _PARTITIONS_PER_CORE = 4
+_MASTER, _MEMORY = "spark.master", "spark.driver.memory"
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
-def open_session(master: str | None = None, *, memory: str = "3g") -> SparkSession:
-    """Return the running session, or start one. The caller stops it.
+@contextmanager
+def open_session(master: str | None = None, *, memory: str | None = None) -> Iterator[SparkSession]:
+    """Provide the running session, which stays as it is, or one that is started here and stopped at the end.
+
+    What the user has set for Spark (``spark-defaults.conf``, ``PYSPARK_SUBMIT_ARGS``) holds; only what is given here
+    goes before it.
 
     Args:
-        master: in Spark's notation; None: the master that spark-submit set, else all cores of this machine.
-        memory: heap of the driver, which in local mode does all the work. It has an effect only on a JVM that is
-            started here.
+        master: in Spark's notation; None: the user's own, else all cores of this machine.
+        memory: heap of the driver in Spark's notation, such as ``3g``, which in local mode does all the work; None: the
+            user's own, else 3g.
 
     Raises:
         EngineUnavailableError: no PySpark, no Java, a Java that is too old, or a master that cannot be reached.
+        UsageError: memory is given, and the JVM runs already.
     """
     try:
         from pyspark.sql import SparkSession
@@ -49,18 +58,33 @@ def open_session(master: str | None = None, *, memory: str = "3g") -> SparkSessi
         raise EngineUnavailableError(
             f"Spark is not installed ({error}): pip install 'pyspark>=4.3,<4.4' 'pandas>=2.2,<3', {WITHOUT}"
         ) from error
-    if SparkSession.getActiveSession() is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
-        # The JVM is a notebook's, a test's or spark-submit's own, and its settings were given there.
-        return SparkSession.builder.getOrCreate()
-    check_java()
-    _environment(local_cores(master or "local[*]") is not None)
-    return _start(master or "local[*]", memory)
+    running = SparkSession.getActiveSession()
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if memory is not None and (running is not None or submitted):
+        raise UsageError("the heap of a JVM that runs cannot be changed: give spark-submit --driver-memory instead")
+    if running is not None:
+        yield running
+        return
+    if submitted:
+        # The JVM is spark-submit's own, and its settings were given there.
+        spark = SparkSession.builder.getOrCreate()
+    else:
+        check_java()
+        spark = _start(settings(master, memory, user_settings()))
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
-def settings(master: str, memory: str) -> dict[str, str]:
-    """List the settings of a session that is started here."""
+def settings(master: str | None, memory: str | None, user: Mapping[str, str]) -> dict[str, str]:
+    """List the settings of a session that is started here; ``user``: what the user has set, which is left alone."""
+    given = {_MASTER: master, _MEMORY: memory}
+    asked = {name: value for name, value in given.items() if value is not None}
     chosen = {
-        "spark.driver.memory": memory,
+        _MASTER: "local[*]",
+        _MEMORY: "3g",
+        "spark.app.name": "logstore-audit",
         # An audit is too short for a concurrent collector to pay; this one leaves the processors to the join.
         "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
         "spark.ui.enabled": "false",
@@ -68,7 +92,7 @@ def settings(master: str, memory: str) -> dict[str, str]:
         # A Python task costs 40 ms over loopback TCP and 5 ms over a socket in the file system.
         "spark.python.unix.domain.socket.enabled": "true",
     }
-    cores = local_cores(master)
+    cores = local_cores(asked.get(_MASTER) or user.get(_MASTER) or chosen[_MASTER])
     if cores is not None:
         # Where the host's name resolves to loopback, Spark would bind another interface and not find itself.
         chosen |= {
@@ -76,7 +100,44 @@ def settings(master: str, memory: str) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.shuffle.partitions": str(cores * _PARTITIONS_PER_CORE),
         }
-    return chosen
+    return {name: value for name, value in chosen.items() if name not in user} | asked
+
+
+def user_settings(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Read what the user has set for Spark: ``spark-defaults.conf``, and over it ``PYSPARK_SUBMIT_ARGS``."""
+    found: dict[str, str] = {}
+    try:
+        with open(_defaults_file(environ), encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                words = re.split(r"[\s=:]+", line.strip(), maxsplit=1)
+                if words[0].startswith("spark.") and len(words) == 2:
+                    found[words[0]] = words[1]
+    except OSError:
+        pass  # most users have no such file
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--master", dest=_MASTER, default=argparse.SUPPRESS)
+    parser.add_argument("--driver-memory", dest=_MEMORY, default=argparse.SUPPRESS)
+    parser.add_argument("--name", dest="spark.app.name", default=argparse.SUPPRESS)
+    parser.add_argument("--conf", "-c", action="append", default=[])
+    known = vars(parser.parse_known_args(shlex.split(environ.get("PYSPARK_SUBMIT_ARGS", "")))[0])
+    found |= {name: value for name, _, value in (pair.partition("=") for pair in known.pop("conf"))}
+    return found | known
+
+
+def _defaults_file(environ: Mapping[str, str]) -> str:
+    found = find_spec("pyspark")
+    home = environ.get("SPARK_HOME") or os.path.dirname((found and found.origin) or "")
+    return os.path.join(environ.get("SPARK_CONF_DIR") or os.path.join(home, "conf"), "spark-defaults.conf")
+
+
+def chosen_master(master: str | None, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the master that a session will have; ``master``: what was asked for, None: nothing was.
+
+    What spark-submit has chosen is not known before the session is there, and may be a cluster.
+    """
+    if "PYSPARK_GATEWAY_PORT" in environ:
+        return "that spark-submit has chosen"
+    return master or user_settings(environ).get(_MASTER, "local[*]")
 
 
 def local_cores(master: str) -> int | None:
@@ -118,13 +179,15 @@ def _environment(local: bool) -> None:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 
-def _start(master: str, memory: str) -> SparkSession:
+def _start(chosen: Mapping[str, str]) -> SparkSession:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName("logstore audit").master(master)
-    for name, value in settings(master, memory).items():
+    master = chosen.get(_MASTER, "that the user has set")
+    _environment(local_cores(master) is not None)
+    builder = SparkSession.builder
+    for name, value in chosen.items():
         builder = builder.config(name, value)
     with _stderr_in_file() as noise:
         try:

@@ -45,6 +45,7 @@ from reconciler.cli.frame import (
     refuse_inside,
     run_embedded,
     run_spark,
+    runs_on_cluster,
     say,
     sort_inputs,
     write_rows,
@@ -93,7 +94,11 @@ def run(
     fallback = fallback_records(fallback_folder)
     with _folder(report, inputs) as folder:
         job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics, gap_ms, fallback)
-        result = run_spark(job, master=master) if spark else run_embedded(job, jobs=jobs, memory_limit=memory)
+        result = (
+            run_spark(job, master=master, memory=_heap(memory))
+            if spark
+            else run_embedded(job, jobs=jobs, memory_limit=memory)
+        )
         result = with_inventories(result, inputs.inventories)
         result = replace(result, accepted=tuple(map(Accepted, dict.fromkeys(accepted))))
         if not sizes and not inputs.inventories.paths:
@@ -116,10 +121,19 @@ def _check_options(
         raise UsageError(f"--memory {memory}: a number and a unit are expected, for example 4GB")
     if master is not None and not spark:
         raise UsageError("--master goes with --spark")
-    if master is not None and not master.startswith("local") and report is None:
-        raise UsageError("--master needs --report with a folder that this machine and all executors see")
-    if spark and (memory is not None or jobs is not None):
-        raise UsageError("--memory and --jobs are for the audit on this machine; Spark has settings of its own")
+    if spark and report is None and runs_on_cluster(master):
+        raise UsageError("a cluster needs --report with a folder that this machine and all executors see")
+    if spark and jobs is not None:
+        raise UsageError("--jobs is for the audit without --spark, which lists trees on all cores that Spark has")
+
+
+def _heap(memory: str | None) -> str | None:
+    """Convert a size of ``--memory`` to Spark's notation, which knows whole numbers only."""
+    if memory is None:
+        return None
+    number, unit = re.fullmatch(r"([\d.]+)\s*(\w+)", memory).groups()  # type: ignore[union-attr]
+    power = "BKMGT".index(unit[0].upper())
+    return f"{max(1, round(float(number) * (1024 if 'i' in unit.lower() else 1000) ** power / 2**20))}m"
 
 
 def _topics_of(previous: str, report: str | None) -> str:

@@ -11,6 +11,7 @@ import os
 import resource
 import tempfile
 from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -103,24 +104,33 @@ def run_join(
         raise PartlyFailedError(f"the audit was not finished: {_reason(error, folder)}") from error
 
 
-def run_spark(job: AuditJob, *, master: str | None) -> AuditResult:
+def runs_on_cluster(master: str | None) -> bool:
+    """Whether Spark may run on other machines too, by the master that it will have; None: the user's own."""
+    from reconciler.audit.spark import chosen_master, local_cores
+
+    return local_cores(chosen_master(master)) is None
+
+
+def run_spark(job: AuditJob, *, master: str | None, memory: str | None = None) -> AuditResult:
     """Let Spark list the trees and join, on this machine or on a cluster.
+
+    ``memory``: the heap of the driver in Spark's notation; None: what the user has set for Spark, else 3g.
 
     Raises:
         EngineUnavailableError: there is no Java or no PySpark.
         RefusedError: the metadata does not fit the log dirs.
-        UsageError: an inventory is not Parquet.
+        UsageError: an inventory is not Parquet, or the JVM runs already and cannot have the memory.
     """
     from reconciler.audit.spark import open_session
 
     parquet, arrow = _by_form(job.inputs.inventories.paths)
     if arrow:
         raise UsageError(f"{arrow[0]} is an Arrow file, and Spark reads Parquet: leave out --spark, or scan to parquet")
-    with show_busy("starting Spark"):
-        spark = open_session(master)
-    from reconciler.audit.spark import audit
+    with ExitStack() as stack:
+        with show_busy("starting Spark"):
+            spark = stack.enter_context(open_session(master, memory=memory))
+        from reconciler.audit.spark import audit
 
-    try:
         with show_busy("comparing"):
             return audit(
                 spark,
@@ -136,8 +146,6 @@ def run_spark(job: AuditJob, *, master: str | None) -> AuditResult:
                 fallback=job.fallback,
                 superseded=_superseded(job.inputs.inventories),
             )
-    finally:
-        spark.stop()
 
 
 def _address_space() -> int | None:

@@ -57,7 +57,11 @@ ACCEPTED = ("own-metadata", "inventory-age", "not-reported", "doubt")
     "--limit", type=click.IntRange(0), metavar="N", help="Findings shown in a table. [default: 50 on a terminal]"
 )
 @scan_options
-@click.option("--memory", metavar="SIZE", help="What the join may use, for example 4GB; more goes to disk.")
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="What the join may use, for example 4GB; more goes to disk. With --spark: the heap of its driver.",
+)
 @click.option("--spark", is_flag=True, help="Join with Spark instead of on this machine alone.")
 @click.option("--master", metavar="URL", help="With --spark: the cluster to run on. [default: this machine]")
 @fallback_records_option

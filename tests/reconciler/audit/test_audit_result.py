@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reconciler.audit import FINDING_SCHEMA, Accepted, AuditResult
+from logstore.rows import InventorySet
+from reconciler.audit import FINDING_SCHEMA, Accepted, AuditResult, with_inventories
 from reconciler.audit.fleet import FleetFinding
 from reconciler.audit.result import conclude
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
@@ -181,6 +182,15 @@ def test_disks_of_nobody_known_and_controllers_are_not_counted_as_brokers() -> N
     assert result.scope == "4 log dirs of 2 brokers and 1 controller, 2 log dirs of no known broker"
     alone = ask(answers([], [], log_dirs[:1]))
     assert alone.scope == "1 log dir of no known broker"
+
+
+def test_inventories_that_cannot_be_read_are_findings_and_older_scans_a_note(tmp_path: Path) -> None:
+    made = result(tmp_path / "f.parquet")
+    found = with_inventories(made, InventorySet(("/new",), older=("/old",), unreadable={"/bad": "it is damaged"}))
+    assert found.fleet == (FleetFinding("INVENTORY_UNREADABLE", None, "/bad", "it is damaged"),)
+    assert found.notes == ("1 older inventory does not count, because its log dirs were scanned again since: /old",)
+    assert (made.is_clean, found.is_clean) == (True, False)
+    assert with_inventories(made, InventorySet()) == made
 
 
 def doubtful(tmp_path: Path, *accepted: Accepted) -> AuditResult:

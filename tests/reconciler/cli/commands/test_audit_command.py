@@ -20,8 +20,10 @@ from click.testing import Result
 
 from layout.ids import TopicId
 from reconciler.audit import AUDIT_SCHEMA_VERSION, Accepted
+from reconciler.cli.commands import audit as audit_command
 from reconciler.cli.parameters.audit import ACCEPTED
 from reconciler.desired import DesiredBuilder, MetadataIdentity
+from reconciler.errors import UsageError
 from reconciler.sources import parquet
 from tests.reconciler.cli.conftest import shown_space
 from tools.writers import kraft_writer
@@ -272,7 +274,7 @@ def test_json_that_is_no_request_is_refused_with_all_reasons(cluster, run: Run, 
         (["--memory", "much"], "--memory much"),
         (["--master", "local[2]"], "--master goes with --spark"),
         (["--spark", "--master", "spark://host:7077"], "a folder that this machine and all executors see"),
-        (["--spark", "--jobs", "2"], "Spark has settings of its own"),
+        (["--spark", "--jobs", "2"], "lists trees on all cores that Spark has"),
         (["--previous", "nowhere"], "nowhere/topics.parquet"),
         (["--previous", "same", "--report", "same"], "the same folder"),
         (["--verdict", "LOST"], "LOST"),
@@ -424,6 +426,20 @@ def test_an_inventory_that_cannot_be_read_is_a_finding_and_the_others_are_audite
     ]
     assert (read.exit_code, document["totals"].get("OK")) == (4, 2)
     assert run("audit", bad, "--metadata", cluster.metadata).exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("memory", "heap"), [("4GB", "3815m"), ("4GiB", "4096m"), ("1.5 tib", "1572864m"), ("512MB", "488m"), ("1B", "1m")]
+)
+def test_memory_with_spark_is_the_heap_of_its_driver_in_whole_mebibytes(
+    cluster, run: Run, monkeypatch: pytest.MonkeyPatch, memory: str, heap: str
+) -> None:
+    def give_up(*_: object, **how: object) -> None:
+        raise UsageError(f"asked for {how['memory']}")
+
+    monkeypatch.setattr(audit_command, "run_spark", give_up)
+    found = run("audit", *cluster.log_dirs, "--spark", "--memory", memory, "--master", "local")
+    assert f"asked for {heap}" in found.stderr
 
 
 def test_what_can_be_accepted_is_what_the_help_offers() -> None:

@@ -1,0 +1,14 @@
+r"""The audit of a fleet as a job for spark-submit; installed as ``logstore-spark-audit.py``.
+
+    spark-submit --master spark://… --py-files kafka_logstore-….whl logstore-spark-audit.py \
+        /shared/inventories --metadata kraft:/data/__cluster_metadata-0 --report /shared/audit
+
+Arguments and exit codes are those of ``logstore audit``. The driver and all executors must see the folder of
+``--report``. The dependencies of the package, DuckDB and Arrow above all, must be installed wherever an executor runs;
+``--py-files`` brings only the package itself.
+"""
+
+from reconciler.cli import spark_audit
+
+if __name__ == "__main__":
+    spark_audit()
