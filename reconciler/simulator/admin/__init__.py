@@ -3,7 +3,7 @@
 All commands are asynchronous: they write nodes into ZooKeeper, the controller's watches do the rest, and describe shows
 when it is done. One command's writes are one transaction, so a controller that crashes leaves all of it or nothing.
 
-KIP-4's errors, and the numbers that Kafka gave them::
+KIP-4's errors, and the numbers that Kafka gave them; where rows share a number, the messages tell them apart::
 
     TopicAlreadyExists                              36
     InvalidArgumentTopicName                        17    also: the namespace was not created, the topic is going
@@ -21,9 +21,9 @@ KIP-4's errors, and the numbers that Kafka gave them::
 
 from reconciler.simulator.admin.admin import Admin
 from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
-from reconciler.simulator.admin.commands import NOT_GIVEN, AlterTopic, CommandOutcome, CreateTopic
+from reconciler.simulator.admin.commands import NOT_GIVEN, AlterTopic, CommandOutcome, CreateTopic, TopicDescription
 from reconciler.simulator.admin.delete import DeletePartitions
-from reconciler.simulator.admin.describe import is_created
+from reconciler.simulator.admin.describe import is_created, with_lags
 
 __all__ = [
     "NOT_GIVEN",
@@ -33,5 +33,7 @@ __all__ = [
     "CommandOutcome",
     "CreateTopic",
     "DeletePartitions",
+    "TopicDescription",
     "is_created",
+    "with_lags",
 ]

@@ -2,12 +2,13 @@
 
 In a namespace, the innermost tier with ACLs decides; a Deny counts at every tier. If the namespace refuses, the topic's
 own ACLs are not read; if it allows and the topic has none, the topic inherits. As in Kafka, a principal that may read,
-write, delete or alter may describe, and if there are no ACLs at all, the authorizer's default counts.
+write, delete or alter may describe, one that may alter configs may describe these, and if there are no ACLs at all, the
+authorizer's default counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -30,9 +31,32 @@ class AclOperation(StrEnum):
     DELETE = "Delete"
     ALTER = "Alter"
     DESCRIBE = "Describe"
+    DESCRIBE_CONFIGS = "DescribeConfigs"
+    ALTER_CONFIGS = "AlterConfigs"
 
 
-_IMPLY_DESCRIBE = frozenset({AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER})
+TOPIC_OPERATIONS: Mapping[AclOperation, int] = {
+    AclOperation.READ: 3,
+    AclOperation.WRITE: 4,
+    AclOperation.CREATE: 5,
+    AclOperation.DELETE: 6,
+    AclOperation.ALTER: 7,
+    AclOperation.DESCRIBE: 8,
+    AclOperation.DESCRIBE_CONFIGS: 10,
+    AclOperation.ALTER_CONFIGS: 11,
+}
+"""The operations that a topic has, with Kafka's numbers for them."""
+
+
+def operation_bits(operations: Iterable[AclOperation]) -> int:
+    """Give Kafka's bit field of operations of a topic: bit 3 for Read, and so on."""
+    return sum(1 << TOPIC_OPERATIONS[each] for each in set(operations))
+
+
+_IMPLIED_BY: Mapping[AclOperation, frozenset[AclOperation]] = {
+    AclOperation.DESCRIBE: frozenset({AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER}),
+    AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.ALTER_CONFIGS}),
+}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -113,7 +137,7 @@ class Authorizer:
 def _meets(acl: Acl, principal: str, operation: AclOperation) -> bool:
     if acl.principal not in (principal, EVERYBODY):
         return False
-    implied = acl.allow and operation is AclOperation.DESCRIBE and acl.operation in _IMPLY_DESCRIBE
+    implied = acl.allow and acl.operation in _IMPLIED_BY.get(operation, ())
     return implied or acl.operation in (operation, AclOperation.ALL)
 
 

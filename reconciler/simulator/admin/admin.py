@@ -8,6 +8,7 @@ when it is done (KIP4-1). An authorizer, if there is one, is asked first: a name
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -15,7 +16,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import describe, zookeeper_namespaces
-from reconciler.simulator.admin.acls import AclOperation, Authorizer
+from reconciler.simulator.admin.acls import TOPIC_OPERATIONS, AclOperation, Authorizer, operation_bits
 from reconciler.simulator.admin.alter import PartitionCount, alter_topic, outcome_of_fewer, outcome_of_more
 from reconciler.simulator.admin.commands import (
     ANYBODY,
@@ -42,7 +43,7 @@ from reconciler.simulator.admin.describe import subscribed_topics
 from reconciler.simulator.admin.replication import PreferredElections, reassign
 from reconciler.simulator.admin.zookeeper_namespaces import NamespaceSweep, move_topic
 from reconciler.simulator.controller import Controller, FewerPartitionsSettings
-from reconciler.simulator.kernel import Timers
+from reconciler.simulator.kernel import LiveBroker, Timers
 from reconciler.simulator.zookeeper import Session, topic_path
 from reconciler.sources.zookeeper import decode_topic
 
@@ -60,14 +61,15 @@ class Admin:
         random: Random,
         authorizer: Callable[[], Authorizer] | None = None,
         fewer_partitions: FewerPartitionsSettings | None = None,
+        lags: describe.Lags = lambda _partition: {},
     ) -> None:
-        """Answer for one broker.
+        """Answer for one broker; ``lags`` gives those of the replicas of the partitions that it leads.
 
         Without an authorizer everybody may do everything; without ``fewer_partitions`` no partition can be deleted.
         """
         self._timers, self._fewer = timers, fewer_partitions or FewerPartitionsSettings()
         self.node = ControllerNode(controller, session)
-        self._metadata, self._random, self._authorizer = metadata, random, authorizer
+        self._metadata, self._lags, self._random, self._authorizer = metadata, lags, random, authorizer
         self._elections = PreferredElections(self.node, timers)
         self._sweep = NamespaceSweep(self.node)
 
@@ -144,18 +146,17 @@ class Admin:
         return outcome_of_more(self.alter_topics([AlterTopic(topic, total)], principal)[topic])
 
     def describe_topics(self, topics: Sequence[str] = (), principal: str = ANYBODY) -> list[TopicDescription]:
-        """Describe topics as this broker knows them, controller or not; without names, all topics.
+        """Describe topics as this broker knows them, controller or not; without names, all topics (KIP516-9).
 
         A topic that the principal may not describe is answered with 29, and left out if all topics are asked for.
         """
-        found = describe.describe(self.node.current, self._metadata, topics, principal)
-        allowed = {each.topic: self._may(principal, AclOperation.DESCRIBE, each.topic) for each in found}
-        refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
-        return [
-            each if allowed[each.topic] else TopicDescription(each.topic, refused)
-            for each in found
-            if topics or allowed[each.topic]
-        ]
+        found = describe.describe(self.node.current, self._metadata, self._lags, topics, principal)
+        seen = [self._as_seen_by(principal, each) for each in found]
+        return [each for each in seen if topics or each.error is not KafkaError.TOPIC_AUTHORIZATION_FAILED]
+
+    def describe_brokers(self, principal: str = ANYBODY) -> list[LiveBroker]:
+        """The live brokers with host and port, as this broker knows them (KIP4-1)."""
+        return describe.describe_brokers(self._metadata, principal)
 
     def list_topics(self, principal: str = ANYBODY) -> list[str]:
         """The full names of the topics that this broker knows and the principal may describe."""
@@ -265,6 +266,16 @@ class Admin:
             return True
         # Without a session the ACLs cannot be read.
         return not self.node.current.expired and self._authorizer().allows(principal, operation, topic)
+
+    def _as_seen_by(self, principal: str, found: TopicDescription) -> TopicDescription:
+        """Add the operations that a principal may carry out; without the right to describe, it learns nothing."""
+        if not self._may(principal, AclOperation.DESCRIBE, found.topic):
+            why = f"{principal} may not describe {found.topic}"
+            return TopicDescription(found.topic, KafkaError.TOPIC_AUTHORIZATION_FAILED, message=why)
+        if found.error is not KafkaError.NONE:
+            return found
+        may = [each for each in TOPIC_OPERATIONS if self._may(principal, each, found.topic)]
+        return replace(found, authorized_operations=operation_bits(may))
 
     def _check_namespace(self, principal: str, operation: AclOperation, namespace: str) -> None:
         if self._authorizer and self._authorizer().in_namespace(principal, operation, namespace) is False:

@@ -32,8 +32,11 @@ def alter_topic(node: ControllerNode, wanted: AlterTopic, random: Random) -> Non
         AssignmentError: 38, 39: there can be no such assignment.
     """
     changes = wanted.changes()
-    if len(changes) != 1:
-        what = " and ".join(changes) or "nothing"
+    if not changes:
+        what = "give a number of partitions, a replication factor, an assignment, or configs"
+        raise CommandRefusedError(KafkaError.INVALID_REQUEST, f"{wanted.topic}: this changes nothing; {what}")
+    if len(changes) > 1:
+        what = " and ".join(changes)
         raise CommandRefusedError(
             KafkaError.INVALID_REQUEST,
             f"{wanted.topic}: one change at a time, and this changes {what}; split it",
@@ -59,6 +62,11 @@ def grow(node: ControllerNode, found: KnownTopic, wanted: int, by_hand: Mapping[
         AssignmentError: 38, 39: there can be no such assignment.
     """
     before = {partition: tuple(replicas) for partition, replicas in found.node.partitions.items()}
+    if wanted <= 0:
+        raise CommandRefusedError(
+            KafkaError.INVALID_PARTITIONS,
+            f"{found.topic}: {wanted} is no number of partitions; ask for more than the {len(before)} that it has",
+        )
     if wanted <= len(before):
         raise CommandRefusedError(
             KafkaError.INVALID_PARTITIONS,

@@ -18,6 +18,9 @@ from reconciler.simulator.kernel import PartitionMetadata
 NOT_GIVEN = -1
 """In place of a number that is not given."""
 
+NOT_ASKED = -(1 << 31)
+"""In place of the bits of operations, where there are none."""
+
 ANYBODY = "User:ANONYMOUS"
 """The principal of a command without one."""
 
@@ -85,15 +88,32 @@ class AlterTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionDescription(PartitionMetadata):
+    """A partition as a broker knows it."""
+
+    error: KafkaError = KafkaError.NONE
+    """5: it has no leader that is alive, and ``leader`` is -1."""
+    lags: Mapping[int, int] = field(default_factory=dict)
+    """Broker → how many records its replica lacks of the leader's log, -1 until it fetches; only its leader knows."""
+
+
+@dataclass(frozen=True, slots=True)
 class TopicDescription:
     """A topic as a broker knows it: from the controller's last UpdateMetadata, with its configs."""
 
     topic: str
     error: KafkaError
     topic_id: TopicId | None = None
-    partitions: tuple[PartitionMetadata, ...] = ()
+    partitions: tuple[PartitionDescription, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
     """The topic's own configs, without inherited ones."""
+    is_internal: bool = False
+    """Whether brokers create it for themselves."""
+    authorized_operations: int = NOT_ASKED
+    """The bits of the operations that the principal may carry out, as ``operation_bits``; -2147483648 beside an
+    error, which is Kafka's answer where nobody asked."""
+    message: str = ""
+    """Why there is an error."""
 
 
 Key = TypeVar("Key", bound=Hashable)

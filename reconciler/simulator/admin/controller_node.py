@@ -75,7 +75,8 @@ class ControllerNode:
         except SessionExpiredError as error:
             raise _not_controller(str(error)) from error
         except (BadVersionError, NodeExistsError, NoNodeError) as error:
-            raise CommandRefusedError(KafkaError.INVALID_REQUEST, f"something was changed just now: {error}") from error
+            why = f"something was changed just now; send this again: {error}"
+            raise CommandRefusedError(KafkaError.INVALID_REQUEST, why) from error
 
     def with_parents(self, operation: Create) -> list[Operation]:
         """Operations that create a node after the empty nodes that are missing above it."""

@@ -25,6 +25,7 @@ from reconciler.simulator.zookeeper import (
     state_path,
 )
 from reconciler.sources.zookeeper import decode_partitions, decode_state, encode_partitions
+from reconciler.text import listed
 
 
 def check_reassigned(node: ControllerNode, partition: TopicPartition, replicas: Sequence[int] | None) -> None:
@@ -44,9 +45,15 @@ def check_reassigned(node: ControllerNode, partition: TopicPartition, replicas: 
         if not moving:
             raise CommandRefusedError(KafkaError.NO_REASSIGNMENT_IN_PROGRESS, f"{partition} is not being reassigned")
         return
-    if moving or node.session.find(delete_partitions_path(partition.topic)) is not None:
+    if moving:
+        added, removed = (list(each.get(partition.partition, ())) for each in (topic.adding, topic.removing))
         raise CommandRefusedError(
-            KafkaError.REASSIGNMENT_IN_PROGRESS, f"{partition} is already under change; wait, or cancel that first"
+            KafkaError.REASSIGNMENT_IN_PROGRESS,
+            f"{partition} is being reassigned already: it gets {added} and loses {removed}; wait, or cancel that first",
+        )
+    if node.session.find(delete_partitions_path(partition.topic)) is not None:
+        raise CommandRefusedError(
+            KafkaError.REASSIGNMENT_IN_PROGRESS, f"the last partitions of {partition.topic} are being deleted; wait"
         )
     unknown = sorted(set(replicas) - set(read_brokers(node.session)))
     if not replicas or len(set(replicas)) < len(replicas) or unknown:
@@ -67,7 +74,11 @@ def reassign(node: ControllerNode, wanted: Mapping[TopicPartition, tuple[int, ..
     node.check_active()
     for partition, error in node.controller.reassign(wanted).items():
         if error is not KafkaError.NONE:
-            raise CommandRefusedError(error, f"the controller refused other replicas for {partition}: {error.name}")
+            raise CommandRefusedError(
+                error,
+                f"the controller refuses {list(replicas or ())} for {partition}: {error.name}; "
+                "describe shows its replicas, and which of them are in sync",
+            )
 
 
 class PreferredElections:
@@ -105,9 +116,9 @@ class PreferredElections:
         """
         running = self._node.session.find(PREFERRED_ELECTION)
         if running is not None:
-            count = len(decode_partitions(running.data))
+            names = sorted(map(str, decode_partitions(running.data)))
             raise CommandRefusedError(
-                KafkaError.INVALID_REQUEST, f"an election of preferred leaders of {count} partitions is running; wait"
+                KafkaError.INVALID_REQUEST, f"an election of preferred leaders is running for {listed(names)}; wait"
             )
 
     def every_partition(self) -> list[TopicPartition]:

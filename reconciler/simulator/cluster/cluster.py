@@ -27,7 +27,14 @@ from typing import Self
 from layout.ids import TopicId
 from logstore import KafkaError, check_argument
 from reconciler.errors import ReconcilerError, RefusedError, UsageError
-from reconciler.simulator.admin import NOT_GIVEN, CommandOutcome, CreateTopic, is_created
+from reconciler.simulator.admin import (
+    NOT_GIVEN,
+    CommandOutcome,
+    CreateTopic,
+    TopicDescription,
+    is_created,
+    with_lags,
+)
 from reconciler.simulator.cluster.member import ClusterSettings, Member
 from reconciler.simulator.cluster.oracle import Oracle
 from reconciler.simulator.kernel import World
@@ -175,6 +182,20 @@ class Cluster:
         self._ask(lambda member: member.admin.delete_topics([topic])[topic])
         self.run_until(f"{topic} is gone", lambda: not self.oracle.is_there(topic))
 
+    def describe_topics(self, topics: Sequence[str] = ()) -> list[TopicDescription]:
+        """Describe topics as the controller's broker does, with the lags that the leaders know; without names, all.
+
+        Raises:
+            NotInTimeError: there is no controller.
+        """
+        found = self._controllers_member().admin.describe_topics(topics)
+        return [with_lags(each, self._described_by) for each in found]
+
+    def _described_by(self, node_id: int, topic: str) -> TopicDescription | None:
+        """A broker's own description of a topic; None: the broker is down."""
+        member = self.members[node_id]
+        return member.admin.describe_topics([topic])[0] if member.running else None
+
     def produce(self, topic: str, count: int = 1) -> list[str]:
         """Write records in turn, wait until each is acknowledged, and return their values.
 
@@ -250,12 +271,16 @@ class Cluster:
 
     def _ask(self, command: Callable[[Member], CommandOutcome]) -> None:
         """Give a command to the active controller, as soon as there is one."""
+        outcome = command(self._controllers_member())
+        if outcome.error is not KafkaError.NONE:
+            raise RefusedError(f"the controller answers {outcome.error.name}: {outcome.message}")
+
+    def _controllers_member(self) -> Member:
+        """The machine of the active controller, as soon as there is one."""
         self.run_until("there is a controller", lambda: self.active is not None)
         member = self.active
         assert member is not None, "it was waited for"
-        outcome = command(member)
-        if outcome.error is not KafkaError.NONE:
-            raise RefusedError(f"the controller answers {outcome.error.name}: {outcome.message}")
+        return member
 
     def _metadata(self, endpoint: str) -> ClientMetadata:
         timers = self.world.timers(endpoint)

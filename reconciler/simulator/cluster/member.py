@@ -130,6 +130,7 @@ class Member:
                 self._world.timers(self.name),
                 random=self._random,
                 fewer_partitions=self._settings.fewer_partitions,
+                lags=self.broker.lags,
             )
             self._admin = controller, admin
             admin.start()

@@ -143,6 +143,7 @@ def take_over(active: ActiveController) -> None:
     active.topics.load()
     restarted = core.nodes.restarted(context.leadership, registered)
     context.brokers = {broker: epoch for broker, epoch in registered.items() if broker not in restarted}
+    context.end_points = core.nodes.end_points()
     for broker, epoch in context.brokers.items():
         core.channels.open(broker, epoch)
     for extension in active.extensions:

@@ -105,6 +105,7 @@ class BrokerChanges:
             self._core.batch.send()
 
     def _register(self, brokers: dict[int, int]) -> None:
+        self._context.end_points |= self._core.nodes.end_points()
         for broker, epoch in brokers.items():
             self._context.brokers[broker] = epoch
             self._core.channels.open(broker, epoch)

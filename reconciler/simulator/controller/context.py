@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from reconciler.simulator.controller.states import AssignedReplica, PartitionStates, ReplicaStates
-from reconciler.simulator.kernel import PartitionMode
+from reconciler.simulator.kernel import LiveBroker, PartitionMode
 
 NO_LEADER = -1
 
@@ -83,6 +83,7 @@ class ControllerContext:
         epoch: of this controller; greater than that of every earlier one.
         epoch_version: of the node ``/controller_epoch``, which every write checks.
         brokers: the live brokers, with their broker epochs.
+        end_points: host and port of every broker that was registered in this controller's time.
         shutting_down: live brokers that asked to stop.
         births: topic → the transaction that created its node, which differs for a re-created topic.
         topic_ids: topic → its ID; None while it has none.
@@ -101,6 +102,7 @@ class ControllerContext:
         """Start with the controller's own epoch only."""
         self.epoch, self.epoch_version = epoch, epoch_version
         self.brokers: dict[int, int] = {}
+        self.end_points: dict[int, tuple[str, int]] = {}
         self.shutting_down: set[int] = set()
         self.births: dict[str, int] = {}
         self.topic_ids: dict[str, TopicId | None] = {}
@@ -155,6 +157,10 @@ class ControllerContext:
             if not self.is_leaving(partition)
             and not self.is_online(AssignedReplica(partition, found.leader), though_leaving=True)
         )
+
+    def live_brokers(self) -> tuple[LiveBroker, ...]:
+        """Return the live brokers with their end points, sorted."""
+        return tuple(LiveBroker(each, *self.end_points[each]) for each in sorted(self.brokers))
 
     def is_leaving(self, partition: TopicPartition) -> bool:
         """Return whether a partition is being deleted, alone or with its topic."""

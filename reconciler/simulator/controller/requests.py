@@ -217,7 +217,7 @@ class RequestBatch:
     def _send_metadata(self, broker: int, topics: tuple[TopicMetadata, ...]) -> None:
         context = self._context
         request = UpdateMetadataRequest(
-            self._node_id, context.epoch, self._channels.epoch_of(broker), topics, tuple(sorted(context.brokers))
+            self._node_id, context.epoch, self._channels.epoch_of(broker), topics, context.live_brokers()
         )
         self._channels.send(broker, request, lambda response: None)
 

@@ -115,6 +115,10 @@ class ClusterNodes:
             return {}
         return {node_id: node.epoch for node_id, node in read_brokers(self._session).items()}
 
+    def end_points(self) -> dict[int, tuple[str, int]]:
+        """Read where the registered brokers listen: host and port."""
+        return {node_id: (node.host, node.port) for node_id, node in read_brokers(self._session).items()}
+
     def topics(self) -> dict[str, FoundTopic]:
         """Read every topic by full name, sorted."""
         found = {}

@@ -58,6 +58,15 @@ class TopicMetadata:
     partitions: tuple[PartitionMetadata, ...]
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class LiveBroker:
+    """A broker that the controller regards as alive, and where it listens, as it is registered."""
+
+    node_id: int
+    host: str
+    port: int
+
+
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataRequest:
     """Gives a broker the metadata that clients may have (FACTS §5.4); epochs are checked as in LeaderAndIsr."""
@@ -66,7 +75,7 @@ class UpdateMetadataRequest:
     controller_epoch: int
     broker_epoch: int
     topics: tuple[TopicMetadata, ...]
-    live_brokers: tuple[int, ...]
+    live_brokers: tuple[LiveBroker, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +214,7 @@ class MetadataResponse:
     """The broker's newest metadata, with topic IDs and partition modes (KIP516-9, KIP694-1)."""
 
     topics: tuple[TopicMetadata, ...]
-    live_brokers: tuple[int, ...]
+    live_brokers: tuple[LiveBroker, ...]
     controller_id: int
     unknown: tuple[str, ...] = ()
     """Requested topics that the broker does not know."""

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from layout import meta_properties
 from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
+from layout.topic import TopicPartition
 from logstore import Clock, LogStoreError, OfflineLogDirError
 from logstore.fs import Disk
 from logstore.log_dir import LogDir, read_identity
@@ -89,6 +90,11 @@ class SimulatedBroker:
     def metadata(self) -> MetadataCache:
         """The metadata that it answers clients with; there is none while it is down."""
         return self._living.metadata
+
+    def lags(self, at: TopicPartition) -> dict[int, int]:
+        """How many records each replica lacks of a partition that this broker leads; otherwise nothing is known."""
+        found = None if self._life is None else self._life.replicas.get(at)
+        return {} if found is None else found.lags()
 
     @property
     def session(self) -> Session | None:

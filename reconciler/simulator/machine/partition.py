@@ -113,6 +113,14 @@ class HostedPartition:
         self.high_watermark = reached
         return True
 
+    def lags(self) -> dict[int, int]:
+        """Broker → how many records its replica lacks of this leader's log; -1: it has not fetched since it leads."""
+        if not self.leads:
+            return {}
+        positions = {broker: each.position for broker, each in self.followers.items()} | {self.leader: self.log.end}
+        known = [(broker, positions.get(broker, -1)) for broker in self.replicas]
+        return {broker: self.log.end - position if position >= 0 else -1 for broker, position in known}
+
     def write(self, value: str) -> int:
         """Append a producer's record to the leader's log and return its offset. Raises as :meth:`ReplicaLog.append`."""
         offset = self.log.end

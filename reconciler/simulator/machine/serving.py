@@ -28,6 +28,7 @@ from reconciler.simulator.kernel import (
     FetchResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    LiveBroker,
     MetadataRequest,
     MetadataResponse,
     PartitionMetadata,
@@ -215,7 +216,7 @@ class MetadataCache:
         """Make an empty cache."""
         self._ids: dict[str, TopicId | None] = {}
         self._partitions: dict[str, dict[int, PartitionMetadata]] = {}
-        self.live_brokers: tuple[int, ...] = ()
+        self.live_brokers: tuple[LiveBroker, ...] = ()
         self.controller_id = -1
 
     def update(self, request: UpdateMetadataRequest) -> None:

@@ -10,16 +10,25 @@ from dataclasses import dataclass
 
 from reconciler.simulator.zookeeper.kafka_paths import BROKERS, PARTITIONS, TOPICS, broker_path, name_at
 from reconciler.simulator.zookeeper.server import Session
-from reconciler.sources.zookeeper import TopicNode, decode_number, decode_rack, decode_topic, encode_registration
+from reconciler.sources.zookeeper import (
+    TopicNode,
+    decode_end_point,
+    decode_number,
+    decode_rack,
+    decode_topic,
+    encode_registration,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerNode:
-    """A registered broker: its rack, if it has one, and its epoch."""
+    """A registered broker: its rack, if it has one, its epoch, and where it listens."""
 
     node_id: int
     rack: str | None
     epoch: int
+    host: str
+    port: int
 
 
 def read_topics(session: Session) -> dict[str, TopicNode]:
@@ -45,7 +54,7 @@ def read_brokers(session: Session) -> dict[int, BrokerNode]:
         node_id = decode_number(name)
         if node_id is not None:
             node = session.get(broker_path(node_id))
-            found[node_id] = BrokerNode(node_id, decode_rack(node.data), node.czxid)
+            found[node_id] = BrokerNode(node_id, decode_rack(node.data), node.czxid, *decode_end_point(node.data))
     return dict(sorted(found.items()))
 
 

@@ -219,6 +219,13 @@ def decode_rack(data: bytes) -> str | None:
     return rack if isinstance(rack, str) else None
 
 
+def decode_end_point(data: bytes) -> tuple[str, int]:
+    """Decode the host and port in a broker's registration; an empty host and -1 when they cannot be read."""
+    node = _object(data)
+    host, port = node.get("host"), node.get("port")
+    return (host, port) if isinstance(host, str) and type(port) is int else ("", -1)
+
+
 def encode_controller(node_id: int, timestamp_ms: int = 0) -> bytes:
     """Encode the controller's node, version 1, as 2.8 writes it."""
     return orjson.dumps({"version": 1, "brokerid": node_id, "timestamp": str(timestamp_ms)})

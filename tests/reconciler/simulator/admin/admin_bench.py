@@ -13,7 +13,7 @@ from logstore import KafkaError
 from reconciler.simulator.admin import Admin
 from reconciler.simulator.admin.acls import Acl, Authorizer
 from reconciler.simulator.admin.commands import TopicDescription
-from reconciler.simulator.kernel import MetadataRequest, MetadataResponse, PartitionMetadata, TopicMetadata
+from reconciler.simulator.kernel import LiveBroker, MetadataRequest, MetadataResponse, PartitionMetadata, TopicMetadata
 from reconciler.simulator.zookeeper import (
     NAMESPACE_ACLS,
     TOPIC_ACLS,
@@ -82,7 +82,16 @@ class AdminBench:
         for node_id in (0, 1, 2):
             self.join(node_id, (racks or {}).get(node_id))
         self.controller = ListeningController()
-        self.admin = Admin(self.controller, lambda: self.session, self.metadata, self.timers, random=Random(7))
+        self.live = tuple(LiveBroker(each, f"broker-{each}", 9092) for each in (0, 1, 2))
+        self.lags: dict[TopicPartition, dict[int, int]] = {}
+        self.admin = Admin(
+            self.controller,
+            lambda: self.session,
+            self.metadata,
+            self.timers,
+            random=Random(7),
+            lags=lambda at: self.lags.get(at, {}),
+        )
 
     def authorize(self, authorizer: Authorizer) -> None:
         self.admin = Admin(
@@ -123,7 +132,7 @@ class AdminBench:
             for name in wanted
         ]
         return MetadataResponse(
-            tuple(found), (0, 1, 2), 0, tuple(each for each in request.topics if each not in topics)
+            tuple(found), self.live, 0, tuple(each for each in request.topics if each not in topics)
         )
 
     def partition(self, partition: TopicPartition, node: TopicNode) -> PartitionMetadata:

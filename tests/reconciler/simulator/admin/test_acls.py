@@ -57,6 +57,13 @@ def test_a_deny_counts_at_every_tier(bench: AdminBench, rules: Authorizer) -> No
     assert rules.allows(BOB, READ, TOPIC) and rules.allows(ALICE, WRITE, TOPIC)
 
 
+def test_who_may_alter_configs_may_describe_them_and_not_the_topic(bench: AdminBench, rules: Authorizer) -> None:
+    set_acls(bench.session, [Acl(ALICE, AclOperation.ALTER_CONFIGS), Acl(BOB, READ)], topic="orders")
+    assert rules.allows(ALICE, AclOperation.DESCRIBE_CONFIGS, "orders")
+    assert not rules.allows(ALICE, DESCRIBE, "orders")
+    assert not rules.allows(BOB, AclOperation.DESCRIBE_CONFIGS, "orders")
+
+
 def test_a_deny_on_the_topic_counts(bench: AdminBench, rules: Authorizer) -> None:
     set_acls(bench.session, [Acl(EVERYBODY, ALL), Acl(BOB, ALL, allow=False)], topic=TOPIC)
     assert (rules.allows(ALICE, READ, TOPIC), rules.allows(BOB, READ, TOPIC)) == (True, False)

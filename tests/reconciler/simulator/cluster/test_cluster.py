@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from layout.topic import TopicPartition
+from logstore import KafkaError
 from reconciler.errors import RefusedError, UsageError
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.cluster.cluster import NotInTimeError
 from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
-from reconciler.simulator.kernel import MetadataRequest, MetadataResponse
+from reconciler.simulator.kernel import LiveBroker, MetadataRequest, MetadataResponse
 from reconciler.simulator.zookeeper import kafka_paths
 from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.conftest import NewCluster
@@ -74,6 +75,29 @@ def test_every_broker_tells_clients_of_topics_with_their_ids(new_cluster: NewClu
 
 
 # KIP516-5, KIP516-6, KIP516-10
+def test_a_description_has_the_lags_of_all_leaders_and_the_end_points_of_the_brokers(
+    new_cluster: NewCluster,
+) -> None:  # KIP4-1
+    cluster = new_cluster()
+    cluster.create_topic("orders", assignment={0: [1, 2], 1: [2, 3], 2: [3, 1]})
+    cluster.produce("orders", 9)
+    cluster.run(for_ms=5_000)
+    (found,) = cluster.describe_topics(["orders"])
+    assert [each.lags for each in found.partitions] == [{1: 0, 2: 0}, {2: 0, 3: 0}, {3: 0, 1: 0}]
+    cluster.stop_broker(3)
+    cluster.run_until("broker 3 is gone", lambda: 3 not in cluster.oracle.brokers())
+    cluster.run(for_ms=1_000)
+    (found,) = cluster.describe_topics()
+    assert [(each.leader, each.error, sorted(each.lags)) for each in found.partitions] == [
+        (1, KafkaError.NONE, [1, 2]),
+        (2, KafkaError.NONE, [2, 3]),
+        (1, KafkaError.NONE, [1, 3]),
+    ]
+    active = cluster.active
+    assert active is not None
+    assert active.admin.describe_brokers() == [LiveBroker(1, "broker-1", 9092), LiveBroker(2, "broker-2", 9092)]
+
+
 def test_stale_state_of_a_topic_that_was_created_again_is_staged_and_purged_after_its_delay(
     new_cluster: NewCluster,
 ) -> None:

@@ -29,6 +29,7 @@ from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.kernel import (
     AlterIsrRequest,
     AlterIsrResponse,
+    LiveBroker,
     Numbered,
     Request,
     Response,
@@ -53,6 +54,11 @@ OTHER_ID = TopicId(bytes([2] * 16))
 
 def at(topic: str, partition: int = 0) -> TopicPartition:
     return TopicPartition(topic, partition)
+
+
+def live(*brokers: int) -> tuple[LiveBroker, ...]:
+    """Live brokers as they are registered here."""
+    return tuple(LiveBroker(each, f"broker-{each}", 9092) for each in brokers)
 
 
 class HandTimer:

@@ -19,7 +19,7 @@ from reconciler.simulator.zookeeper import (
     topic_path,
 )
 from reconciler.sources.zookeeper import encode_log_dir_event, encode_topic
-from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, Notes, at
+from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, Notes, at, live
 
 
 # KIP694-1
@@ -151,7 +151,7 @@ def test_every_broker_gets_everything_again() -> None:
     cluster = led()
     cluster.kill(4)
     metadata = cluster.brokers[3].of(UpdateMetadataRequest)
-    assert metadata[0].live_brokers == (1, 2, 3)
+    assert metadata[0].live_brokers == live(1, 2, 3)
     assert {
         (each.partition, each.leader) for sent in metadata for topic in sent.topics for each in topic.partitions
     } == {

@@ -11,7 +11,7 @@ from reconciler.simulator.controller.states import AssignedReplica, PartitionSta
 from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse, UpdateMetadataRequest
 from reconciler.simulator.zookeeper import LOG_DIR_EVENTS, state_path
 from reconciler.sources.zookeeper import encode_log_dir_event, encode_state
-from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at
+from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at, live
 
 ORDERS = at("orders")
 
@@ -38,7 +38,7 @@ def test_a_broker_that_goes_leads_nothing_and_is_in_sync_nowhere(cluster: Cluste
     assert cluster.state(ORDERS) == LeaderAndIsr(2, 1, (2, 3), 1, 1)
     assert cluster.state(at("orders", 1)) == LeaderAndIsr(2, 1, (2, 3), 1, 1)
     assert cluster.controller.context.replica_states.of(AssignedReplica(ORDERS, 1)) is ReplicaState.OFFLINE
-    assert cluster.brokers[4].of(UpdateMetadataRequest)[-1].live_brokers == (2, 3, 4)
+    assert cluster.brokers[4].of(UpdateMetadataRequest)[-1].live_brokers == live(2, 3, 4)
 
 
 # KIP516-5
@@ -56,7 +56,7 @@ def test_a_broker_that_registers_gets_all_metadata_and_a_full_request_with_all_i
     assert [(topic.topic_id, len(topic.partitions)) for topic in first.topics] == [(ID, 2)]
     assert [len(topic.partitions) for topic in second.topics] == [2]
     assert [each.type for each in cluster.brokers[1].of(LeaderAndIsrRequest)].count(RequestType.FULL) == 1
-    assert cluster.brokers[2].of(UpdateMetadataRequest)[0].live_brokers == (1, 2, 3, 4)
+    assert cluster.brokers[2].of(UpdateMetadataRequest)[0].live_brokers == live(1, 2, 3, 4)
 
 
 def test_a_broker_that_was_restarted_unseen_goes_out_of_sync_and_gets_a_full_request(cluster: Cluster) -> None:

@@ -20,7 +20,7 @@ from reconciler.simulator.kernel import (
     TopicMetadata,
     UpdateMetadataRequest,
 )
-from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, HandTimers, at
+from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, HandTimers, at, live
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_metadata_carries_the_topic_id_and_the_replicas_that_are_away(cluster: C
     send(cluster)
     (request,) = cluster.brokers[3].of(UpdateMetadataRequest)
     (topic,) = request.topics
-    assert (topic.topic, topic.topic_id, request.live_brokers) == ("orders", ID, (1, 2, 3))
+    assert (topic.topic, topic.topic_id, request.live_brokers) == ("orders", ID, live(1, 2, 3))
     assert (topic.partitions[0].leader, topic.partitions[0].offline) == (1, (2,))
     assert cluster.brokers[1].received == []
 

@@ -86,6 +86,17 @@ def test_a_follower_joins_when_it_has_what_is_committed_and_the_start_of_the_epo
     assert not partition.joins(3)
 
 
+def test_a_leader_knows_how_many_records_each_replica_lacks(partition: HostedPartition) -> None:  # KIP4-1
+    assert partition.lags() == {1: 0, 2: -1, 3: -1}
+    for value in "abc":
+        partition.write(value)
+    partition.note_fetch(2, 1, 5, 0)
+    partition.note_fetch(3, 3, 5, 0)
+    assert partition.lags() == {1: 0, 2: 4, 3: 2}
+    partition.drop()
+    assert partition.lags() == {}
+
+
 def test_a_follower_lags_when_it_has_not_had_everything_for_too_long(partition: HostedPartition) -> None:
     fetched(partition, 2, 2, NOW + 900)
     assert partition.lagging(NOW + 1_000, 1_000) == []

@@ -16,6 +16,7 @@ from reconciler.simulator.kernel import (
     FetchRequest,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    LiveBroker,
     MetadataRequest,
     PartitionMetadata,
     PartitionMode,
@@ -28,6 +29,7 @@ from reconciler.simulator.machine.serving import MetadataCache
 from tests.reconciler.simulator.machine.brokers import NOTHING, ORDERS, A, B, Brokers, values
 
 NEVER = TopicPartition("never", 0)
+LIVE = (LiveBroker(1, "broker-1", 9092), LiveBroker(2, "broker-2", 9092))
 
 
 @pytest.fixture
@@ -206,7 +208,7 @@ def cache(*updates: tuple[str, TopicId | None, list[PartitionMetadata]]) -> Meta
     found = MetadataCache()
     for name, topic_id, partitions in updates:
         topics = (TopicMetadata(name, topic_id, tuple(partitions)),)
-        found.update(UpdateMetadataRequest(9, 1, -1, topics, (1, 2)))
+        found.update(UpdateMetadataRequest(9, 1, -1, topics, LIVE))
     return found
 
 
@@ -214,7 +216,7 @@ def cache(*updates: tuple[str, TopicId | None, list[PartitionMetadata]]) -> Meta
 def test_a_topic_is_answered_with_its_id() -> None:
     answer = cache(("orders", A, [partition(1), partition(0)])).answer(MetadataRequest())
     assert answer.topics == (TopicMetadata("orders", A, (partition(0), partition(1))),)
-    assert (answer.live_brokers, answer.controller_id, answer.unknown) == ((1, 2), 9, ())
+    assert (answer.live_brokers, answer.controller_id, answer.unknown) == (LIVE, 9, ())
 
 
 def test_partitions_that_an_update_does_not_name_stay_as_they_were() -> None:

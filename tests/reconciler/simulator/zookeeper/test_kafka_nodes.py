@@ -42,7 +42,7 @@ def test_a_brokers_epoch_is_the_transaction_that_registered_it(session: Session)
     session.create(f"{kafka_paths.BROKERS}/nobody")
     found = kafka_nodes.read_brokers(session)
     assert list(found) == [2, 10]
-    assert found[2] == kafka_nodes.BrokerNode(2, "r1", session.get(kafka_paths.broker_path(2)).czxid)
+    assert found[2] == kafka_nodes.BrokerNode(2, "r1", session.get(kafka_paths.broker_path(2)).czxid, "broker-2", 9092)
     assert found[10].rack is None and found[10].epoch > found[2].epoch
 
 

@@ -261,6 +261,9 @@ def test_a_registration_names_its_end_point_and_its_rack() -> None:  # FACTS §8
     data = znodes.encode_registration("broker-2", 9092, rack="r1")
     assert json.loads(data)["endpoints"] == ["PLAINTEXT://broker-2:9092"]
     assert znodes.decode_rack(data) == "r1"
+    assert znodes.decode_end_point(data) == ("broker-2", 9092)
+    for bad in (b"", b"{", b"[]", b'{"host":7,"port":1}', b'{"host":"a","port":"1"}', b'{"host":"a","port":true}'):
+        assert znodes.decode_end_point(bad) == ("", -1)
     assert znodes.decode_rack(znodes.encode_registration("broker-2", 9092)) is None
 
 
