@@ -16,12 +16,22 @@ KIP-4's errors, and the numbers that Kafka gave them; where rows share a number,
     ReassignPartitionsInProgress                    60
     MultipleInstructionsForOneTopic                 42
     MultipleTopicInstructionsInOnebatch             42
-    and Kafka's: not the controller 41, unknown topic 3, unknown topic ID 100, not allowed 29
+    and Kafka's: not the controller 41, unknown topic 3, unknown topic ID 100, a name and an ID of two topics 103,
+    not allowed 29, and 42 where neither a name nor an ID is given
 """
 
 from reconciler.simulator.admin.admin import Admin
 from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
-from reconciler.simulator.admin.commands import NOT_GIVEN, AlterTopic, CommandOutcome, CreateTopic, TopicDescription
+from reconciler.simulator.admin.commands import (
+    NOT_GIVEN,
+    AlterTopic,
+    CommandOutcome,
+    CreateTopic,
+    GivenPartition,
+    GivenTopic,
+    TopicDescription,
+    TopicKey,
+)
 from reconciler.simulator.admin.delete import DeletePartitions
 from reconciler.simulator.admin.describe import is_created, with_lags
 
@@ -33,7 +43,10 @@ __all__ = [
     "CommandOutcome",
     "CreateTopic",
     "DeletePartitions",
+    "GivenPartition",
+    "GivenTopic",
     "TopicDescription",
+    "TopicKey",
     "is_created",
     "with_lags",
 ]

@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
-from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import describe, zookeeper_namespaces
@@ -24,18 +23,23 @@ from reconciler.simulator.admin.commands import (
     CommandOutcome,
     CommandRefusedError,
     CreateTopic,
+    GivenPartition,
+    GivenTopic,
     TopicDescription,
+    TopicKey,
     carry_out,
+    key_of,
+    name_of,
     outcome_of,
+    resolve,
 )
 from reconciler.simulator.admin.configs import alter_namespace_configs
-from reconciler.simulator.admin.controller_node import ControllerNode
+from reconciler.simulator.admin.controller_node import ControllerNode, known_topics
 from reconciler.simulator.admin.create import create_topic
 from reconciler.simulator.admin.delete import (
     DeletePartitions,
     PartitionOutcome,
     mark_for_deletion,
-    name_of,
     partition_outcomes,
     request_fewer,
 )
@@ -95,26 +99,19 @@ class Admin:
 
         return carry_out(batch, lambda each: each.topic, alter)
 
-    def delete_topics(
-        self, batch: Sequence[str | TopicId], principal: str = ANYBODY
-    ) -> dict[str | TopicId, CommandOutcome]:
-        """Delete topics, each by its full name or its ID (KIP516-10).
+    def delete_topics(self, batch: Sequence[GivenTopic], principal: str = ANYBODY) -> dict[GivenTopic, CommandOutcome]:
+        """Delete topics, each by its full name, its ID, or both (KIP516-10).
 
-        A topic that is given by name and by ID is given twice. The outcomes have the keys that were given.
+        A topic that is given in two ways is given twice. The outcomes have the keys that were given.
         """
-        names: dict[str | TopicId, str] = {}
-        unknown: dict[str | TopicId, CommandOutcome] = {}
-        for topic in batch:
-            outcome = outcome_of(partial(self._resolve, topic, names))
-            if outcome.error is not KafkaError.NONE:
-                unknown[topic] = outcome
+        names, refused = resolve(batch, self._name_of)
 
         def delete(name: str) -> None:
             self._begin(principal, AclOperation.DELETE, name)
             mark_for_deletion(self.node, name)
 
         done = carry_out([names[topic] for topic in batch if topic in names], lambda name: name, delete)
-        return {topic: unknown[topic] if topic in unknown else done[names[topic]] for topic in batch}
+        return {topic: refused[topic] if topic in refused else done[names[topic]] for topic in batch}
 
     def delete_partitions(
         self, batch: Sequence[DeletePartitions], delay_ms: int = 0, principal: str = ANYBODY
@@ -145,13 +142,14 @@ class Admin:
             return outcome_of_fewer(outcomes)
         return outcome_of_more(self.alter_topics([AlterTopic(topic, total)], principal)[topic])
 
-    def describe_topics(self, topics: Sequence[str] = (), principal: str = ANYBODY) -> list[TopicDescription]:
-        """Describe topics as this broker knows them, controller or not; without names, all topics (KIP516-9).
+    def describe_topics(self, topics: Sequence[GivenTopic] = (), principal: str = ANYBODY) -> list[TopicDescription]:
+        """Describe topics as this broker knows them, controller or not; empty: all topics (KIP516-8, KIP516-9).
 
         A topic that the principal may not describe is answered with 29, and left out if all topics are asked for.
         """
         found = describe.describe(self.node.current, self._metadata, self._lags, topics, principal)
-        seen = [self._as_seen_by(principal, each) for each in found]
+        keys = [key_of(each) for each in topics] or [TopicKey(each.topic) for each in found]
+        seen = [self._as_seen_by(principal, key, each) for key, each in zip(keys, found, strict=True)]
         return [each for each in seen if topics or each.error is not KafkaError.TOPIC_AUTHORIZATION_FAILED]
 
     def describe_brokers(self, principal: str = ANYBODY) -> list[LiveBroker]:
@@ -172,16 +170,22 @@ class Admin:
         return subscribed_topics(pattern, self.list_topics(principal))
 
     def reassign(
-        self, batch: Sequence[tuple[TopicPartition, tuple[int, ...] | None]], principal: str = ANYBODY
-    ) -> dict[TopicPartition, CommandOutcome]:
-        """Begin to reassign partitions to other replicas; None cancels a reassignment (KIP4-1)."""
+        self, batch: Sequence[tuple[GivenPartition, tuple[int, ...] | None]], principal: str = ANYBODY
+    ) -> dict[GivenPartition, CommandOutcome]:
+        """Begin to reassign partitions to other replicas; None cancels a reassignment (KIP4-1).
+
+        A topic is given by its name, its ID, or both (KIP516-8). The outcomes have the keys that were given.
+        """
+        found, refused = resolve([given for given, _ in batch], self._partition_of)
 
         def begin(instruction: tuple[TopicPartition, tuple[int, ...] | None]) -> None:
             each, replicas = instruction
             self._begin(principal, AclOperation.ALTER, each.topic)
             reassign(self.node, {each: replicas})
 
-        return carry_out(batch, lambda instruction: instruction[0], begin)
+        instructions = [(found[given], replicas) for given, replicas in batch if given in found]
+        done = carry_out(instructions, lambda instruction: instruction[0], begin)
+        return {given: refused[given] if given in refused else done[found[given]] for given, _ in batch}
 
     def elect_preferred(
         self, batch: Sequence[TopicPartition] = (), principal: str = ANYBODY
@@ -239,9 +243,13 @@ class Admin:
         alter = partial(alter_namespace_configs, configs=configs, deleted=deleted)
         return self._one(principal, AclOperation.ALTER, namespace, alter)
 
-    def _resolve(self, topic: str | TopicId, names: dict[str | TopicId, str]) -> None:
+    def _name_of(self, topic: GivenTopic) -> str:
         self.node.check_active()
-        names[topic] = name_of(self.node, topic)
+        return name_of(topic, lambda: known_topics(self.node))
+
+    def _partition_of(self, given: GivenPartition) -> TopicPartition:
+        topic, number = (given.topic, given.partition) if isinstance(given, TopicPartition) else given
+        return TopicPartition(self._name_of(topic), number)
 
     def _one(
         self, principal: str, operation: AclOperation, namespace: str, do: Callable[[ControllerNode, str], None]
@@ -267,11 +275,12 @@ class Admin:
         # Without a session the ACLs cannot be read.
         return not self.node.current.expired and self._authorizer().allows(principal, operation, topic)
 
-    def _as_seen_by(self, principal: str, found: TopicDescription) -> TopicDescription:
+    def _as_seen_by(self, principal: str, key: TopicKey, found: TopicDescription) -> TopicDescription:
         """Add the operations that a principal may carry out; without the right to describe, it learns nothing."""
-        if not self._may(principal, AclOperation.DESCRIBE, found.topic):
-            why = f"{principal} may not describe {found.topic}"
-            return TopicDescription(found.topic, KafkaError.TOPIC_AUTHORIZATION_FAILED, message=why)
+        if found.topic and not self._may(principal, AclOperation.DESCRIBE, found.topic):
+            why = f"{principal} may not describe {key.topic or f'the topic with the ID {key.topic_id}'}"
+            refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
+            return TopicDescription(key.topic, refused, None if key.topic else key.topic_id, message=why)
         if found.error is not KafkaError.NONE:
             return found
         may = [each for each in TOPIC_OPERATIONS if self._may(principal, each, found.topic)]

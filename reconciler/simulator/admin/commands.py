@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from layout.errors import LayoutError
 from layout.ids import TopicId
+from layout.topic import TopicPartition
 from logstore import KafkaError, check_fields
 from reconciler.errors import ReconcilerError, UsageError
 from reconciler.simulator.controller import AssignmentError
@@ -88,6 +89,59 @@ class AlterTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicKey:
+    """A topic by its full name, by its ID, or by both; the empty name and the zero ID are not given."""
+
+    topic: str = ""
+    topic_id: TopicId | None = None
+
+
+GivenTopic: TypeAlias = str | TopicId | TopicKey
+GivenPartition: TypeAlias = TopicPartition | tuple[GivenTopic, int]
+
+
+def key_of(given: GivenTopic) -> TopicKey:
+    """Bring a topic that is given in any way into one form, in which the zero ID is None."""
+    if isinstance(given, str):
+        return TopicKey(given)
+    key = TopicKey("", given) if isinstance(given, TopicId) else given
+    return TopicKey(key.topic) if key.topic_id is not None and key.topic_id.is_zero else key
+
+
+def name_of(given: GivenTopic, known: Callable[[], Mapping[str, TopicId | None]]) -> str:
+    """The full name of a topic, as requests are fenced (KIP516-8); ``known`` gives all topics, and is called for IDs.
+
+    A name alone is answered as it is, whether there is such a topic or not. A topic without an ID fits every ID.
+
+    Raises:
+        CommandRefusedError: 42, neither is given; 100, no topic has the ID; 103, the topic of this name has another,
+            or the ID is another topic's.
+    """
+    key = key_of(given)
+    if key.topic_id is None:
+        if not key.topic:
+            raise CommandRefusedError(
+                KafkaError.INVALID_REQUEST, "neither a topic's name nor its ID is given: give one"
+            )
+        return key.topic
+    topics = known()
+    own = topics.get(key.topic)
+    if key.topic in topics:
+        if own in (None, key.topic_id):
+            return key.topic
+        why = f"{key.topic} has the topic ID {own}, and {key.topic_id} is given; ask for one of them alone"
+        raise CommandRefusedError(KafkaError.INCONSISTENT_TOPIC_ID, why)
+    owner = next((name for name, topic_id in topics.items() if topic_id == key.topic_id), None)
+    if owner is None:
+        raise CommandRefusedError(KafkaError.UNKNOWN_TOPIC_ID, f"no topic has the ID {key.topic_id}")
+    if key.topic:
+        # Without the other's name, which this principal may not be allowed to know.
+        why = f"there is no topic {key.topic!r:.80}, and {key.topic_id} is the ID of another; ask for the ID alone"
+        raise CommandRefusedError(KafkaError.INCONSISTENT_TOPIC_ID, why)
+    return owner
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionDescription(PartitionMetadata):
     """A partition as a broker knows it."""
 
@@ -117,6 +171,7 @@ class TopicDescription:
 
 
 Key = TypeVar("Key", bound=Hashable)
+Found = TypeVar("Found", bound=Hashable)
 Instruction = TypeVar("Instruction")
 
 
@@ -140,6 +195,25 @@ def carry_out(
         else:
             outcomes[about] = outcome_of(partial(do, instruction))
     return outcomes
+
+
+def resolve(batch: Iterable[Key], find: Callable[[Key], Found]) -> tuple[dict[Key, Found], dict[Key, CommandOutcome]]:
+    """Find what each instruction of a batch is about.
+
+    Returns:
+        The subjects that were found, and the outcomes of those that were refused, each by what was given.
+    """
+    found: dict[Key, Found] = {}
+    refused: dict[Key, CommandOutcome] = {}
+
+    def put(given: Key) -> None:
+        found[given] = find(given)
+
+    for given in batch:
+        outcome = outcome_of(partial(put, given))
+        if outcome.error is not KafkaError.NONE:
+            refused[given] = outcome
+    return found, refused
 
 
 def outcome_of(do: Callable[[], None]) -> CommandOutcome:

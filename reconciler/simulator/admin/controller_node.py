@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from layout.ids import TopicId
 from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.controller import Controller
@@ -20,9 +21,10 @@ from reconciler.simulator.zookeeper import (
     SessionExpiredError,
     delete_partitions_path,
     delete_path,
+    read_topics,
     topic_path,
 )
-from reconciler.sources.zookeeper import TopicNode, decode_topic
+from reconciler.sources.zookeeper import TopicNode, decode_topic, topic_id_of
 
 
 class ControllerNode:
@@ -101,6 +103,11 @@ class KnownTopic:
     topic: str
     node: TopicNode
     version: int
+
+
+def known_topics(node: ControllerNode) -> dict[str, TopicId | None]:
+    """Read the names and IDs of all topics."""
+    return {name: topic_id_of(found) for name, found in read_topics(node.session).items()}
 
 
 def find_topic(node: ControllerNode, topic: str) -> KnownTopic:

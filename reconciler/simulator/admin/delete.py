@@ -10,27 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from layout.ids import TopicId
 from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandOutcome, CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode, find_steady, find_topic
 from reconciler.simulator.controller import FewerPartitionsRequest, FewerPartitionsSettings, encode_fewer_partitions
 from reconciler.simulator.kernel import PartitionMode
-from reconciler.simulator.zookeeper import Create, Operation, delete_partitions_path, delete_path, read_topics
-
-
-def name_of(node: ControllerNode, topic: str | TopicId) -> str:
-    """The full name of a topic that is given by name or by ID.
-
-    Raises:
-        CommandRefusedError: 100, no topic has this ID.
-    """
-    if isinstance(topic, str):
-        return topic
-    for name, found in read_topics(node.session).items():
-        if found.topic_id == str(topic):
-            return name
-    raise CommandRefusedError(KafkaError.UNKNOWN_TOPIC_ID, f"no topic has the ID {topic}")
+from reconciler.simulator.zookeeper import Create, Operation, delete_partitions_path, delete_path
 
 
 def mark_for_deletion(node: ControllerNode, topic: str) -> None:

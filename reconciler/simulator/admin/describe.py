@@ -16,7 +16,15 @@ from layout.errors import LayoutError
 from layout.topic import INTERNAL_TOPICS, TopicPartition
 from logstore import KafkaError
 from reconciler.errors import UsageError
-from reconciler.simulator.admin.commands import PartitionDescription, TopicDescription
+from reconciler.simulator.admin.commands import (
+    CommandRefusedError,
+    GivenTopic,
+    PartitionDescription,
+    TopicDescription,
+    TopicKey,
+    key_of,
+    name_of,
+)
 from reconciler.simulator.admin.configs import own_configs
 from reconciler.simulator.kernel import (
     DURING_DELETE,
@@ -36,19 +44,29 @@ Lags = Callable[[TopicPartition], Mapping[int, int]]
 
 
 def describe(
-    session: Session, metadata: Metadata, lags: Lags, topics: Sequence[str], principal: str
+    session: Session, metadata: Metadata, lags: Lags, topics: Sequence[GivenTopic], principal: str
 ) -> list[TopicDescription]:
-    """Describe topics by full name, in the order given; without names, all known topics, sorted.
+    """Describe topics, in the order given; empty: all known topics, sorted by name.
 
-    A broker whose session is over still answers from its metadata cache, without configs.
+    A topic that is given by its ID is answered with 100 where the broker knows no such topic, with 103 where its name
+    does not fit, and with 42 where nothing is given. A broker whose session is over still answers from its metadata
+    cache, without configs.
     """
-    answer = metadata(MetadataRequest(tuple(topics), principal))
-    known = {topic.topic: topic for topic in answer.topics}
+    keys = [key_of(each) for each in topics]
+    by_name = all(each.topic_id is None for each in keys)
+    answer = metadata(MetadataRequest(tuple(each.topic for each in keys) if by_name else (), principal))
+    known = {topic.topic: topic for topic in answer.topics if _is_known(topic)}
+    ids = {name: topic.topic_id for name, topic in known.items()}
     alive = {each.node_id for each in answer.live_brokers}
-    return [
-        _described(session, known[name], alive, lags) if _is_known(known.get(name)) else _unknown(name)
-        for name in (topics or sorted(known))
-    ]
+    found = []
+    for key in keys or [TopicKey(name) for name in sorted(known)]:
+        try:
+            name = name_of(key, lambda: ids)
+        except CommandRefusedError as refused:
+            found.append(TopicDescription(key.topic, refused.error, key.topic_id, message=str(refused)))
+        else:
+            found.append(_described(session, known[name], alive, lags) if name in known else _unknown(name))
+    return found
 
 
 def describe_brokers(metadata: Metadata, principal: str) -> list[LiveBroker]:
@@ -86,8 +104,8 @@ def with_lags(description: TopicDescription, ask: Callable[[int, str], TopicDesc
     return replace(description, partitions=tuple(partitions))
 
 
-def _is_known(found: TopicMetadata | None) -> bool:
-    return found is not None and any(partition.leader != DURING_DELETE for partition in found.partitions)
+def _is_known(found: TopicMetadata) -> bool:
+    return any(partition.leader != DURING_DELETE for partition in found.partitions)
 
 
 def _unknown(name: str) -> TopicDescription:

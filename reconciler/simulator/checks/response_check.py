@@ -44,14 +44,20 @@ def wrongly_served(member: Member, request: Request, response: Response) -> str 
         for record in response.records:
             if record.topic_id != request.topic_id:
                 return f"{what} with offset {record.offset}, written under {record.topic_id}: {record.value}"
-    entry = member.broker.store.entries().get((request.partition.topic, request.partition.partition))
+    at = request.partition
+    entries = member.broker.store.entries()
+    if not at.topic:  # the request has an ID alone
+        wanted = str(request.topic_id)
+        named = [key for key, entry in entries.items() if entry.topic_id == wanted and key[1] == at.partition]
+        at = TopicPartition(*named[0]) if named else at
+    entry = entries.get((at.topic, at.partition))
     if entry is None:
         return f"{what}, and has no live replica of it"
     disks = member.disks
     number = disks.log_dirs.index(entry.log_dir)
     if number in disks.offline or disks.is_empty(number):
         return None  # the disk failed, or was replaced after that, and the broker has not noticed yet
-    found = _topic_id(f"{entry.log_dir}/{entry.path}", request.partition)
+    found = _topic_id(f"{entry.log_dir}/{entry.path}", at)
     return None if found == request.topic_id else f"{what}, and {entry.path} on its disk has {found or 'none'}"
 
 

@@ -31,6 +31,7 @@ from reconciler.simulator.admin import (
     NOT_GIVEN,
     CommandOutcome,
     CreateTopic,
+    GivenTopic,
     TopicDescription,
     is_created,
     with_lags,
@@ -182,8 +183,8 @@ class Cluster:
         self._ask(lambda member: member.admin.delete_topics([topic])[topic])
         self.run_until(f"{topic} is gone", lambda: not self.oracle.is_there(topic))
 
-    def describe_topics(self, topics: Sequence[str] = ()) -> list[TopicDescription]:
-        """Describe topics as the controller's broker does, with the lags that the leaders know; without names, all.
+    def describe_topics(self, topics: Sequence[GivenTopic] = ()) -> list[TopicDescription]:
+        """Describe topics as the controller's broker does, with the lags that the leaders know; empty: all topics.
 
         Raises:
             NotInTimeError: there is no controller.

@@ -2,7 +2,8 @@
 
 Shapes follow Kafka's messages, one partition at a time where Kafka batches: the simulator is about protocols, not about
 bytes on a wire. Control requests are encoded as bytes and decoded again on their way (``machine``). Every message that
-names a topic carries a topic ID, and ``None`` stands for a sender that knows none. Error numbers are
+names a topic carries a topic ID, and ``None`` stands for a sender that knows none. In a request to a leader, an empty
+topic name stands for a sender that gives the ID alone, as in Kafka's Fetch since version 13. Error numbers are
 :class:`~logstore.KafkaError`. Source: FACTS §4, §5.4; KIP516-8, KIP516-9; KIP694-1.
 """
 

@@ -1,8 +1,9 @@
 """A leader's requests (produce, fetch, list-offsets, epoch-end) and what waits there, and a broker's metadata cache.
 
 Every request is fenced by its topic ID first (KIP516-8): 103 if the replica has another, 100 if no replica has it, 3 if
-a request by name alone finds nothing; 56 while the disk is offline. Then comes the leader epoch: 74 if the sender's is
-older, 75 if it is newer, and 6 if this broker does not lead. Source: FACTS §4.4; DESIGN §4.
+a request by name alone finds nothing; 56 while the disk is offline. A request without a name asks by ID alone; one with
+neither gets 42. Then comes the leader epoch: 74 if the sender's is older, 75 if it is newer, and 6 if this broker does
+not lead. Source: FACTS §4.4; DESIGN §4.
 
 Clients get their metadata from the cache: the newest that controllers sent, by topic, with IDs and modes (KIP516-9,
 KIP694-1). An UpdateMetadata request names some partitions and leaves the others as they were. A leader of -2 removes a
@@ -146,6 +147,12 @@ class LeaderRequests:
         self, at: TopicPartition, topic_id: TopicId | None, leader_epoch: int
     ) -> tuple[HostedPartition | None, KafkaError]:
         """Find the partition that a request may ask; otherwise the error to answer."""
+        if not at.topic:
+            given = None if topic_id is None or topic_id.is_zero else topic_id
+            topic = None if given is None else self._broker.store.topic_of(given)
+            if topic is None:
+                return None, KafkaError.INVALID_REQUEST if given is None else KafkaError.UNKNOWN_TOPIC_ID
+            at = TopicPartition(topic, at.partition)
         error = self._broker.fence(at, topic_id)
         if error is not KafkaError.NONE:
             return None, error

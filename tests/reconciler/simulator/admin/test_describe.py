@@ -10,7 +10,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.errors import UsageError
-from reconciler.simulator.admin import CreateTopic, TopicDescription, is_created, with_lags
+from reconciler.simulator.admin import CreateTopic, GivenTopic, TopicDescription, TopicKey, is_created, with_lags
 from reconciler.simulator.admin.acls import Acl, AclOperation, Authorizer, operation_bits
 from reconciler.simulator.admin.describe import describe, subscribed_topics
 from reconciler.simulator.kernel import (
@@ -23,6 +23,8 @@ from reconciler.simulator.kernel import (
 from reconciler.simulator.zookeeper import kafka_paths
 from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.admin.admin_bench import AdminBench, is_deleted, is_preferred, is_reassigned, set_acls
+
+OTHER = TopicId(b"another topic ID")
 
 
 def only(bench: AdminBench, topic: str) -> TopicDescription:
@@ -118,6 +120,48 @@ def test_what_cannot_be_described_is_answered_with_its_own_error(
     found = only(bench, topic)
     assert (found.error, found.partitions, found.authorized_operations) == (error, (), -(1 << 31))
     assert reason in found.message
+
+
+def test_a_topic_is_described_by_its_id_or_by_both_as_by_its_name(bench: AdminBench) -> None:  # KIP516-8, KIP516-9
+    bench.admin.create_topics([CreateTopic("orders", assignment={0: [1, 2]}), CreateTopic("clicks", 1, 1)])
+    by_name = only(bench, "orders")
+    topic_id = by_name.topic_id
+    assert topic_id is not None
+    given = [topic_id, TopicKey("orders", topic_id), TopicKey("orders", TopicId.ZERO), TopicKey("orders")]
+    assert bench.admin.describe_topics(given) == [by_name] * 4
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "topic", "topic_id"),
+    [
+        (OTHER, 100, "", OTHER),
+        (TopicKey("", OTHER), 100, "", OTHER),
+        (TopicKey("nothing", OTHER), 100, "nothing", OTHER),
+        (TopicKey("orders", OTHER), 103, "orders", OTHER),
+        (TopicKey("nothing", TopicId.ZERO), 3, "nothing", None),
+        (TopicId.ZERO, 42, "", None),
+        (TopicKey(), 42, "", None),
+        ("", 42, "", None),
+    ],
+)
+def test_a_topic_that_is_not_found_by_what_is_given_is_answered_with_that(
+    bench: AdminBench, given: GivenTopic, error: int, topic: str, topic_id: TopicId | None
+) -> None:  # KIP516-8
+    bench.admin.create_topics([CreateTopic("orders", 1, 1)])
+    (found,) = bench.admin.describe_topics([given])
+    assert (found.error, found.topic, found.topic_id, found.partitions) == (error, topic, topic_id, ())
+    assert found.message
+
+
+def test_an_id_tells_nothing_of_a_topic_that_may_not_be_described(bench: AdminBench) -> None:  # KIP37-6
+    bench.admin.create_topics([CreateTopic("secret", 1, 1)])
+    topic_id = only(bench, "secret").topic_id
+    assert topic_id is not None
+    set_acls(bench.session, [Acl("User:bob", AclOperation.READ)], topic="secret")
+    bench.authorize(Authorizer(bench.session))
+    found = bench.admin.describe_topics([topic_id, TopicKey("mine", topic_id)], "User:alice")
+    assert [(each.topic, each.topic_id, each.error) for each in found] == [("", topic_id, 29), ("mine", topic_id, 103)]
+    assert not any("secret" in each.message for each in found)
 
 
 def test_without_an_authorizer_all_operations_are_authorized(bench: AdminBench) -> None:  # KIP516-9

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.simulator.admin import CommandOutcome, CreateTopic
+from reconciler.simulator.admin import CommandOutcome, CreateTopic, GivenPartition, TopicKey
 from reconciler.simulator.zookeeper import kafka_paths
 from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+OTHER = TopicId(b"another topic ID")
 
 
 @pytest.fixture
@@ -54,6 +56,58 @@ def test_a_partition_that_is_being_reassigned_is_not_begun_again_but_may_be_canc
     assert orders.admin.reassign([(FIRST, (0, 1))])[FIRST].error is KafkaError.REASSIGNMENT_IN_PROGRESS
     assert orders.admin.reassign([(FIRST, None)])[FIRST] == CommandOutcome()
     assert orders.controller.reassigned == [{FIRST: None}]
+
+
+def test_a_topic_is_given_by_its_id_or_by_both(orders: AdminBench) -> None:  # KIP516-8
+    topic_id = TopicId.parse(str(orders.topic("orders").topic_id))
+    by_id, by_both, by_name = (topic_id, 0), (TopicKey("orders", topic_id), 1), (TopicKey("orders", TopicId.ZERO), 0)
+    assert orders.admin.reassign([(by_id, (0, 1)), (by_both, (1,))]) == {
+        by_id: CommandOutcome(),
+        by_both: CommandOutcome(),
+    }
+    assert orders.controller.reassigned == [{FIRST: (0, 1)}, {SECOND: (1,)}]
+    assert orders.admin.reassign([(by_name, (1, 0))]) == {by_name: CommandOutcome()}
+    assert orders.controller.reassigned[-1] == {FIRST: (1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "reason"),
+    [
+        ((OTHER, 0), 100, f"no topic has the ID {OTHER}"),
+        ((TopicKey("nothing", OTHER), 0), 100, f"no topic has the ID {OTHER}"),
+        ((TopicKey("orders", OTHER), 0), 103, f"and {OTHER} is given; ask for one of them alone"),
+        ((TopicKey("orders", TopicId.ZERO), 9), 3, "there is no partition orders-9"),
+        (("orders", 9), 3, "there is no partition orders-9"),
+        (("orders", -1), 17, "-1 is no partition of 'orders'"),
+        ((TopicId.ZERO, 0), 42, "neither a topic's name nor its ID is given"),
+        ((TopicKey(), 0), 42, "neither a topic's name nor its ID is given"),
+        (TopicPartition("", 0), 42, "neither a topic's name nor its ID is given"),
+    ],
+)
+def test_a_topic_that_cannot_be_found_is_not_reassigned(
+    orders: AdminBench, given: GivenPartition, error: int, reason: str
+) -> None:  # KIP516-8
+    outcome = orders.admin.reassign([(given, (0,))])[given]
+    assert (outcome.error, reason in outcome.message) == (error, True), outcome.message
+    assert orders.controller.reassigned == []
+
+
+def test_an_id_of_another_topic_does_not_fit_a_name(orders: AdminBench) -> None:  # KIP516-8
+    orders.admin.create_topics([CreateTopic("secret", 1, 1)])
+    given = (TopicKey("nothing", TopicId.parse(str(orders.topic("secret").topic_id))), 0)
+    outcome = orders.admin.reassign([(given, (0,))])[given]
+    assert outcome.error is KafkaError.INCONSISTENT_TOPIC_ID and "secret" not in outcome.message
+
+
+def test_a_partition_that_is_given_by_name_and_by_id_is_given_twice(orders: AdminBench) -> None:  # KIP4-2
+    by_id = (TopicId.parse(str(orders.topic("orders").topic_id)), 0)
+    outcomes = orders.admin.reassign([(FIRST, (0,)), (by_id, (1,)), (SECOND, (1,))])
+    assert [(given, outcome.error) for given, outcome in outcomes.items()] == [
+        (FIRST, KafkaError.INVALID_REQUEST),
+        (by_id, KafkaError.INVALID_REQUEST),
+        (SECOND, KafkaError.NONE),
+    ]
+    assert orders.controller.reassigned == [{SECOND: (1,)}]
 
 
 def test_a_partition_that_is_named_twice_is_refused(orders: AdminBench) -> None:  # KIP4-2

@@ -28,17 +28,17 @@ from reconciler.simulator.kernel import (
 )
 from tests.reconciler.simulator.conftest import NewCluster
 
-ORDERS = TopicPartition("orders", 0)
+ORDERS, BY_ID = TopicPartition("orders", 0), TopicPartition("", 0)
 B = TopicId.parse("AtgGav8yQjiaJ3rTXE7VCA")
 FINE = ListOffsetsResponse(KafkaError.NONE, 0, 0)
 
 
-def asks(topic_id: TopicId | None) -> list[Request]:
+def asks(topic_id: TopicId | None, at: TopicPartition = ORDERS) -> list[Request]:
     return [
-        FetchRequest(CONSUMER, ORDERS, topic_id, -1, 0),
-        ListOffsetsRequest(ORDERS, topic_id),
-        EpochEndRequest(ORDERS, topic_id, -1, 0),
-        ProduceRequest(ORDERS, topic_id, "new"),
+        FetchRequest(CONSUMER, at, topic_id, -1, 0),
+        ListOffsetsRequest(at, topic_id),
+        EpochEndRequest(at, topic_id, -1, 0),
+        ProduceRequest(at, topic_id, "new"),
     ]
 
 
@@ -62,7 +62,7 @@ def test_right_answers_are_seen_and_nothing_is_wrong_with_them(new_cluster: NewC
     cluster.produce("orders")
     cluster.run(for_ms=5_000)
     seen = answers_of(cluster)
-    for request in [*asks(topic_id), *asks(None), MetadataRequest()]:
+    for request in [*asks(topic_id), *asks(topic_id, BY_ID), *asks(None), MetadataRequest()]:
         ask(cluster, request)
     assert {type(request) for request, _ in seen} >= {type(each) for each in [*asks(None), MetadataRequest()]}
     assert [wrongly_served(cluster.members[1], *each) for each in seen] == [None] * len(seen)
@@ -99,8 +99,8 @@ def test_an_answer_without_a_replica_and_one_without_an_id_on_the_disk_are_repor
     cluster = new_cluster()
     topic_id = cluster.create_topic("orders", assignment={0: [1]})
     member = cluster.members[1]
-    nowhere = ListOffsetsRequest(TopicPartition("clicks", 0), topic_id)
-    assert str(wrongly_served(member, nowhere, FINE)).endswith("and has no live replica of it")
+    for nowhere in (ListOffsetsRequest(TopicPartition("clicks", 0), topic_id), ListOffsetsRequest(BY_ID, B)):
+        assert str(wrongly_served(member, nowhere, FINE)).endswith("and has no live replica of it")
     found = member.broker.store.get(ORDERS)
     file = Path(found.log_dir, found.path, "partition.metadata")
     for damage in (lambda: file.write_bytes(b""), file.unlink):

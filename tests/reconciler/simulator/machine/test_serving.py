@@ -28,7 +28,7 @@ from reconciler.simulator.kernel import (
 from reconciler.simulator.machine.serving import MetadataCache
 from tests.reconciler.simulator.machine.brokers import NOTHING, ORDERS, A, B, Brokers, values
 
-NEVER = TopicPartition("never", 0)
+NEVER, BY_ID = TopicPartition("never", 0), TopicPartition("", 0)
 LIVE = (LiveBroker(1, "broker-1", 9092), LiveBroker(2, "broker-2", 9092))
 
 
@@ -62,9 +62,14 @@ def four(at: TopicPartition, topic_id: TopicId | None, epoch: int = -1) -> list[
         (ORDERS, B, KafkaError.INCONSISTENT_TOPIC_ID),
         (NEVER, B, KafkaError.UNKNOWN_TOPIC_ID),
         (NEVER, None, KafkaError.UNKNOWN_TOPIC_OR_PARTITION),
+        (BY_ID, A, KafkaError.NONE),
+        (BY_ID, B, KafkaError.UNKNOWN_TOPIC_ID),
+        (BY_ID, None, KafkaError.INVALID_REQUEST),
+        (BY_ID, TopicId.ZERO, KafkaError.INVALID_REQUEST),
+        (TopicPartition("", 9), A, KafkaError.UNKNOWN_TOPIC_ID),
     ],
 )
-def test_requests_are_fenced_by_topic_id_and_work_by_name_alone(
+def test_requests_are_fenced_by_topic_id_and_work_by_name_or_by_id_alone(
     leader: Brokers, kind: int, at: TopicPartition, topic_id: TopicId | None, error: KafkaError
 ) -> None:
     assert leader.ask(1, four(at, topic_id)[kind]).error is error
@@ -88,6 +93,12 @@ def test_a_restarted_broker_leads_nothing_before_a_request(leader: Brokers) -> N
     leader.of[1].shut_down()
     leader.of[1].start()
     assert leader.fetch(1).error is KafkaError.NOT_LEADER_OR_FOLLOWER
+
+
+# KIP516-8
+def test_by_id_alone_the_same_records_and_offsets_are_answered(leader: Brokers) -> None:
+    assert values(leader.ask(1, FetchRequest(-1, BY_ID, A, -1, 0)).records) == ["a", "b"]
+    assert leader.ask(1, ListOffsetsRequest(BY_ID, A)) == ListOffsetsResponse(KafkaError.NONE, 0, 2)
 
 
 def test_offsets_and_epochs_are_answered(leader: Brokers) -> None:
