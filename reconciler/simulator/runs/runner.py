@@ -14,6 +14,7 @@ from reconciler.errors import ReconcilerError, RefusedError
 from reconciler.simulator.checks import BrokenInvariantError, Invariants, check_converged, converge, let_delays_pass
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.machine import MachineDisks
+from reconciler.simulator.runs.admin_verbs import AdminVerbs
 from reconciler.simulator.runs.scenario import Scenario, ScenarioLine
 
 
@@ -33,12 +34,10 @@ class _Runner:
         """Topic name → every ID that it has had, in order."""
         self._verbs: Mapping[str, Callable[..., object]] = {
             "create": self._create,
-            "delete": cluster.delete_topic,
             "produce": cluster.produce,
             "stop": cluster.stop_broker,
             "start": cluster.start_broker,
             "crash": cluster.crash_broker,
-            "reassign": self._reassign,
             "partitions": self._partitions,
             "disk-fails": lambda node_id, number: self._disks(node_id).fail(number, Random(node_id)),
             "disk-back": lambda node_id, number: self._disks(node_id).come_back(number),
@@ -52,6 +51,7 @@ class _Runner:
             "expect nothing-staged": self._expect_nothing_staged,
             "expect records": self._expect_records,
             "expect leader": self._expect_leader,
+            **AdminVerbs(cluster, self._topic_id).verbs,
         }
 
     def through(self, scenario: Scenario) -> None:
@@ -67,14 +67,6 @@ class _Runner:
     def _create(self, topic: str, partitions: int, factor: int, assignment: Any) -> None:
         made = self.cluster.create_topic(topic, partitions or 1, factor or 1, assignment=assignment)
         self.ids.setdefault(topic, []).append(made)
-
-    def _reassign(self, partition: TopicPartition, brokers: tuple[int, ...]) -> None:
-        active = self.cluster.active
-        if active is None:
-            raise RefusedError("there is no controller to ask")
-        outcome = active.admin.reassign([(partition, tuple(map(int, brokers)))])[partition]
-        if outcome.error is not KafkaError.NONE:
-            raise RefusedError(f"the controller answers {outcome.error.name}: {outcome.message}")
 
     def _partitions(self, topic: str, total: int, delay_ms: int) -> None:
         """As ``--alter --partitions N --delete-partitions-delay TIME`` (KIP694-5)."""

@@ -16,9 +16,19 @@
     expect records orders 0
     rest                         put everything right, wait, and check every disk
 
-Others: ``reassign orders-0 1,3``, ``partitions orders 1 20s`` (another number of them; what goes can be read for so
-long), ``fail-over``, ``disk-fails 2 0``, ``disk-back``, ``disk-replaced``, and ``expect absent | leader |
-nothing-staged``. Lines that cannot be parsed are all reported at once, with their numbers, and nothing is played.
+An administrator's commands are answered at once, and done later (KIP4-1)::
+
+    alter orders partitions 4                    or partitions 4 3:1,2, with the new ones by hand
+    alter orders factor 2                        or replicas 0:1,3, set retention.ms=1000, unset retention.ms
+    reassign orders-0 1,3 2      the 2: by the ID of the second topic of that name; without it, by name
+    elect orders-0               its first replica as the leader; without a partition, of all
+    describe orders 2            into the history: brokers, topic and partitions; by name or ID; or all topics
+    delete orders 2              by name or ID, and wait until it is gone
+    list                         the topics, into the history
+
+Others: ``partitions orders 1 20s`` (another number of them; what goes can be read for so long), ``fail-over``,
+``disk-fails 2 0``, ``disk-back``, ``disk-replaced``, and ``expect absent | leader | nothing-staged``. Lines that cannot
+be parsed are all reported at once, with their numbers, and nothing is played.
 """
 
 from __future__ import annotations
@@ -167,6 +177,40 @@ def _assignment(words: Sequence[str]) -> Mapping[int, Sequence[int]]:
     return found
 
 
+def _config(text: str) -> Mapping[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ValueError(f"{text!r:.40} is no config such as retention.ms=1000")
+    return {name: value}
+
+
+_CHANGES = ("partitions", "factor", "replicas", "set", "unset")
+
+
+def _alter(words: Sequence[str]) -> Sequence[object]:
+    """Parse one change of a topic: its name, and the fields of an ``AlterTopic``."""
+    if len(words) < 3:
+        raise ValueError(f"alter wants a topic, one of {', '.join(_CHANGES)}, and its new value")
+    topic, what, *new = words
+    change: Mapping[str, object]
+    match what:
+        case "partitions":
+            change = {"partitions": _number(new[0]), "assignment": _assignment(new[1:])}
+        case "factor" if len(new) == 1:
+            change = {"factor": _number(new[0])}
+        case "replicas":
+            change = {"assignment": _assignment(new)}
+        case "set":
+            change = {"configs": {name: value for word in new for name, value in _config(word).items()}}
+        case "unset":
+            change = {"deleted_configs": tuple(new)}
+        case "factor":
+            raise ValueError(f"alter {topic} factor wants one number, and has {len(new)} words")
+        case _:
+            raise ValueError(f"{what!r:.30} is nothing that alter changes: {', '.join(_CHANGES)}")
+    return topic, change
+
+
 _Reader = Callable[[str], object]
 
 _VERBS: Mapping[str, tuple[_Reader, ...]] = {
@@ -176,6 +220,9 @@ _VERBS: Mapping[str, tuple[_Reader, ...]] = {
     "start": (_node,),
     "crash": (_node,),
     "reassign": (_partition, _nodes),
+    "elect": (),
+    "describe": (),
+    "list": (),
     "partitions": (str, _number, _milliseconds),
     "disk-fails": (_node, _disk),
     "disk-back": (_node, _disk),
@@ -192,6 +239,14 @@ _VERBS: Mapping[str, tuple[_Reader, ...]] = {
 }
 """The parsers of each verb's arguments."""
 
+_MORE: Mapping[str, tuple[_Reader, ...]] = {
+    "delete": (_number,),
+    "reassign": (_number,),
+    "elect": (_partition,),
+    "describe": (str, _number),
+}
+"""The parsers of arguments that may be left out."""
+
 
 def _read(verb: str, words: Sequence[str]) -> Sequence[object]:
     if verb == "create":
@@ -202,9 +257,12 @@ def _read(verb: str, words: Sequence[str]) -> Sequence[object]:
         if len(words) != 3:
             raise ValueError("create wants a topic, partitions, and replicas of each")
         return (words[0], _number(words[1], 1), _number(words[2], 1), None)
-    wants = _VERBS.get(verb)
+    if verb == "alter":
+        return _alter(words)
+    wants, more = _VERBS.get(verb), _MORE.get(verb, ())
     if wants is None:
-        raise ValueError(f"there is no {verb!r:.30}; there are create, {', '.join(_VERBS)}")
-    if len(words) != len(wants):
-        raise ValueError(f"{verb} wants {len(wants)} words after it, and has {len(words)}")
-    return tuple(read(word) for read, word in zip(wants, words, strict=True))
+        raise ValueError(f"there is no {verb!r:.30}; there are create, alter, {', '.join(_VERBS)}")
+    if not len(wants) <= len(words) <= len(wants) + len(more):
+        most = f" to {len(wants) + len(more)}" if more else ""
+        raise ValueError(f"{verb} wants {len(wants)}{most} words after it, and has {len(words)}")
+    return tuple(read(word) for read, word in zip((*wants, *more), words, strict=False))

@@ -60,6 +60,21 @@ def test_something_staged_where_nothing_was_expected_is_named() -> None:
         ("delete clicks", "the controller answers UNKNOWN_TOPIC_OR_PARTITION"),
         ("reassign clicks-0 1", "the controller answers UNKNOWN_TOPIC_OR_PARTITION"),
         ("partitions orders 1 0s", "the controller answers "),
+        ("alter clicks partitions 3", "the controller answers UNKNOWN_TOPIC_OR_PARTITION: there is no topic 'clicks'"),
+        ("alter orders partitions 1", "the controller answers INVALID_PARTITIONS: orders has 1 partitions"),
+        ("alter orders partitions 2 1:3", "the controller answers INVALID_REPLICA_ASSIGNMENT: "),
+        ("alter orders factor 4", "the controller answers INVALID_REPLICATION_FACTOR: replication factor 4"),
+        ("alter orders replicas 7:1,2", "the controller answers UNKNOWN_TOPIC_OR_PARTITION: there is no partition"),
+        ("alter orders set colour=red", "the controller answers INVALID_CONFIG: "),
+        ("reassign orders-0 2,1 2", "there were 1 topics called orders so far, and number 2 is meant"),
+        (
+            "reassign orders-9 2,1 1",
+            "the controller answers UNKNOWN_TOPIC_OR_PARTITION: there is no partition orders-9",
+        ),
+        ("elect orders-0", "the controller answers ELECTION_NOT_NEEDED: orders-0: broker 1 leads it"),
+        ("elect clicks-0", "the controller answers UNKNOWN_TOPIC_OR_PARTITION"),
+        ("delete orders 0", "there were 1 topics called orders so far, and number 0 is meant"),
+        ("describe clicks 1", "there were 0 topics called clicks so far, and number 1 is meant"),
         ("produce clicks 1", "waited 120 s of simulated time, and not: clicks takes a record"),
         ("disk-replaced 1 0", "broker 1 has log dir 0 open: stop it first, or let the disk fail"),
     ],
@@ -78,7 +93,9 @@ def test_nothing_can_be_expected_of_a_broker_that_is_off(line: str) -> None:
     )
 
 
-@pytest.mark.parametrize("verb", ["reassign orders-0 3", "partitions orders 1 0s", "fail-over"])
+@pytest.mark.parametrize(
+    "verb", ["reassign orders-0 3", "partitions orders 1 0s", "fail-over", "elect", "list", "describe"]
+)
 def test_without_a_controller_nothing_can_be_asked_of_it(verb: str) -> None:
     text = "brokers 1\ncreate orders 0:1\nstop 1\n" + verb.replace(" 3", " 1")
     assert str(played(text)).startswith("mine, line 4, ")

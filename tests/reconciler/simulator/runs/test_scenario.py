@@ -25,6 +25,20 @@ disk-fails 2 0
 wait 5m
 expect staged 2 orders-1 1
 expect nothing-staged 4
+alter orders partitions 4 2:1,2,3 3:4,1,2
+alter orders factor 2
+alter orders replicas 0:4,1 1:2,3
+alter orders set retention.ms=60000 cleanup.policy=compact,delete
+alter orders unset retention.ms
+reassign clicks-0 3,4 2
+elect
+elect orders-0
+describe
+describe orders
+describe orders 2
+delete orders
+delete orders 1
+list
 rest
 """
 
@@ -49,7 +63,21 @@ def test_every_line_that_can_be_read_is_there_with_its_number_and_values() -> No
         (12, "wait", (300_000,)),
         (13, "expect staged", (2, TopicPartition("orders", 1), 1)),
         (14, "expect nothing-staged", (4,)),
-        (15, "rest", ()),
+        (15, "alter", ("orders", {"partitions": 4, "assignment": {2: (1, 2, 3), 3: (4, 1, 2)}})),
+        (16, "alter", ("orders", {"factor": 2})),
+        (17, "alter", ("orders", {"assignment": {0: (4, 1), 1: (2, 3)}})),
+        (18, "alter", ("orders", {"configs": {"retention.ms": "60000", "cleanup.policy": "compact,delete"}})),
+        (19, "alter", ("orders", {"deleted_configs": ("retention.ms",)})),
+        (20, "reassign", (TopicPartition("clicks", 0), (3, 4), 2)),
+        (21, "elect", ()),
+        (22, "elect", (TopicPartition("orders", 0),)),
+        (23, "describe", ()),
+        (24, "describe", ("orders",)),
+        (25, "describe", ("orders", 2)),
+        (26, "delete", ("orders",)),
+        (27, "delete", ("orders", 1)),
+        (28, "list", ()),
+        (29, "rest", ()),
     ]
     assert scenario.lines[0].text == "create orders 2 3"
 
@@ -61,7 +89,7 @@ def test_an_empty_scenario_has_three_brokers_with_two_log_dirs() -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("dance", "there is no 'dance'; there are create, delete,"),
+        ("dance", "there is no 'dance'; there are create, alter, delete,"),
         ("expect", "there is no 'expect'"),
         ("expect rain", "there is no 'expect rain'"),
         ("create orders", "create wants a topic, and partitions and replicas, or an assignment"),
@@ -74,6 +102,21 @@ def test_an_empty_scenario_has_three_brokers_with_two_log_dirs() -> None:
         ("create orders 0:4", "there is no broker 4; there are 3, from 1"),
         ("reassign orders-0 1,9", "there is no broker 9"),
         ("reassign orders 1", "'orders' is no partition such as orders-0"),
+        ("alter orders", "alter wants a topic, one of partitions, factor, replicas, set, unset, and its new value"),
+        ("alter orders name clicks", "'name' is nothing that alter changes: partitions, factor, replicas, set, unset"),
+        ("alter orders partitions many", "'many' is no number"),
+        ("alter orders partitions 4 3", "'3' is no assignment such as 0:1,2,3"),
+        ("alter orders partitions 4 3:1,9", "there is no broker 9; there are 3, from 1"),
+        ("alter orders factor 2 3", "alter orders factor wants one number, and has 2 words"),
+        ("alter orders replicas 0:1 0:2", "partition 0 is assigned twice"),
+        ("alter orders set retention.ms", "'retention.ms' is no config such as retention.ms=1000"),
+        ("alter orders set =5", "'=5' is no config such as retention.ms=1000"),
+        ("reassign orders-0 1,2 first", "'first' is no number"),
+        ("reassign orders-0", "reassign wants 2 to 3 words after it, and has 1"),
+        ("elect orders", "'orders' is no partition such as orders-0"),
+        ("describe orders 1 2", "describe wants 0 to 2 words after it, and has 3"),
+        ("delete", "delete wants 1 to 2 words after it, and has 0"),
+        ("list orders", "list wants 0 words after it, and has 1"),
         ("produce orders", "produce wants 2 words after it, and has 1"),
         ("produce orders -1", "'-1' is no number from 0 to 1000000"),
         ("produce orders 1000001", "is no number from 0 to 1000000"),
@@ -109,9 +152,10 @@ def test_all_wrong_lines_are_reported_at_once_in_their_order() -> None:
     assert named == ["line 1", *map(str, (3, *range(4, 34), 34))]
 
 
+CHANGES = ("alter", "partitions", "factor", "replicas", "set", "unset", "retention.ms=5")
 NUMBERS = ("1", "0", "99", "0:1,2", "1,2", "5s", "9" * 20, "0" * 12 + "7")
 ODD = ("#", ":", ",", "-", "é", "\ud800", "\0", "orders", "orders-0", "create", "brokers", "log-dirs")
-words = st.sampled_from([*(word for verb in _VERBS for word in verb.split()), *NUMBERS, *ODD])
+words = st.sampled_from([*(word for verb in _VERBS for word in verb.split()), *CHANGES, *NUMBERS, *ODD])
 lines = st.one_of(st.lists(words, max_size=6).map(" ".join), st.text(max_size=40))
 
 
@@ -132,6 +176,6 @@ def test_whatever_the_text_is_it_is_read_or_every_wrong_line_is_reported(text: s
 
 
 def test_every_scenario_that_is_shipped_can_be_read_and_ends_at_rest() -> None:
-    assert list(shipped_scenarios()) == sorted(shipped_scenarios()) and len(shipped_scenarios()) >= 5
+    assert list(shipped_scenarios()) == sorted(shipped_scenarios()) and len(shipped_scenarios()) >= 6
     for name, text in shipped_scenarios().items():
         assert parse_scenario(text, name).lines[-1].verb == "rest"
