@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.simulator.runs import RunOutcome, parse_scenario, play_scenario, shipped_scenarios
+from logstore import KafkaError
+from reconciler.simulator.cluster import Cluster
+from reconciler.simulator.runs import RunOutcome, history_settings, parse_scenario, play_scenario, shipped_scenarios
+from reconciler.simulator.runs.workload import Workload
 
 BEGIN = "brokers 3\ncreate orders 0:1,2 1:2,3\nproduce orders 6\nwait 5s\n"
 OLD = "delete orders\nwait 5s\ncreate orders 0:2,3\nwait 5s\n"
@@ -94,6 +97,31 @@ def test_no_election_is_needed_where_all_first_replicas_lead_but_one_that_is_awa
 def test_a_second_election_before_the_first_was_carried_out_is_refused() -> None:  # KIP4-2
     broken = play(f"{BEGIN}stop 1\nwait 10s\nstart 1\nwait 30s\nelect orders-0\nelect orders-0").broken
     assert str(broken).endswith("INVALID_REQUEST: an election of preferred leaders is running for orders-0; wait")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_goes_wrong_every_broker_describes_what_it_knows_by_name_and_by_id(seed: int) -> None:
+    """KIP4-1, KIP516-9."""
+    cluster = Cluster(history_settings(3), seed=seed)
+    lags, errors = set[int](), set[KafkaError]()
+    try:
+        cluster.start()
+        Workload(cluster).begin()
+        for step in range(1_500):
+            cluster.world.step()
+            for member in cluster.members.values() if step % 5 == 0 else ():
+                for found in member.admin.describe_topics() if member.running else ():
+                    assert found.error is KafkaError.NONE and found.topic_id is not None
+                    assert member.admin.describe_topics([found.topic_id, found.topic]) == [found, found]
+                    for each in found.partitions:
+                        assert (each.leader == -1) is (each.error is KafkaError.LEADER_NOT_AVAILABLE)
+                        assert not each.lags or each.lags[member.node_id] == 0
+                        lags.update(each.lags.values())
+                        errors.add(each.error)
+    finally:
+        cluster.close()
+    assert {-1, 0} < lags and min(lags) == -1
+    assert errors == {KafkaError.NONE, KafkaError.LEADER_NOT_AVAILABLE}
 
 
 def test_the_life_of_a_topic_is_seen_in_its_descriptions() -> None:  # KIP4-1, KIP4-3
