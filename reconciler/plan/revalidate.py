@@ -121,8 +121,7 @@ class Revalidation:
             return CheckedAction(action, RepairStatus.SKIPPED, "it is gone")
         topic_id = None if action.topic_id is None else TopicId.parse(action.topic_id)
         check_worse_copy(log_dir, action.name, action.replica, topic_id, action.expects or "")
-        if keeps is None or keeps.log_dir in self._store.offline:
-            raise ChangedSinceError("the log dir of the copy that stays cannot be used")
+        assert keeps is not None, "a plan names the copy that stays"
         check_better_copy(self._log_dir(keeps.log_dir), keeps.name, action.replica, keeps.inode, keeps.topic_id)
         return CheckedAction(action)
 

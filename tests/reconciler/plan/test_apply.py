@@ -118,6 +118,16 @@ def test_a_replica_is_created_where_the_plan_says(tmp_path: Path, disk: int) -> 
     assert (made.status, made.detail) == ("done", f"empty, in {broker.paths[disk]}/orders-0")
 
 
+def test_replicas_are_staged_where_the_plan_has_them_even_if_another_place_would_do(messy: PlanBroker) -> None:
+    plan = messy.plan(PlanChoice(Policy.kip516(), topics=("gone",)))
+    assert {each.staging for each in plan.log_dirs} == {f"{path}.deleting" for path in messy.paths}
+    in_place = replace(plan, log_dirs=tuple(replace(each, staging=each.path) for each in plan.log_dirs))
+    outcome = messy.apply(in_place)
+    assert [each.status for each in outcome.results] == ["done", "done"]
+    assert [each.exists() for each in messy.log_dirs[0].parent.glob("*.deleting")] == []
+    assert len(list(messy.log_dirs[0].glob("gone-0.*-stray"))) == 1
+
+
 def test_applying_twice_changes_nothing(messy: PlanBroker) -> None:
     plan = messy.plan(EVERYTHING)
     messy.apply(plan)

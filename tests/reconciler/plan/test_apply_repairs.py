@@ -30,6 +30,7 @@ from reconciler.plan.file import sealed
 from reconciler.verdicts import Verdict
 from tests.crash.failing_disk import FailingDisk
 from tests.logstore.conftest import LogDir
+from tests.logstore.engine import DiskThat
 from tests.logstore.repair.file_repairs import CHECKPOINT, METADATA
 from tests.reconciler.plan.repair_actions import (
     drop,
@@ -271,6 +272,10 @@ def test_a_disk_that_cannot_be_read_fails_its_own_actions_alone(
     outcome = applied(plan)
     assert statuses(outcome) == ["done"] * 7 + ["failed"]
     assert "meta.properties" in outcome.results[-1].detail
+    (path, journal), *_ = read_history([str(damaged.path)]).journals
+    assert path == str(damaged.path)
+    # An undo looks in every log dir of the broker, in the one that was away too.
+    assert journal.log_dirs == tuple(str(each.path) for each in (damaged, second) if each is damaged or node_id == 1)
 
 
 def test_an_entry_whose_partition_has_come_back_is_not_dropped(damaged) -> None:
@@ -433,6 +438,17 @@ def test_nothing_is_staged_once_the_copy_that_stays_is_another_one(copies) -> No
     copies[1].replica("orders-0")
     (result,) = applied(plan, NOW_MS).results
     assert result.status == "skipped" and "another directory" in result.detail
+
+
+def test_nothing_is_staged_once_the_disk_of_the_copy_that_stays_has_failed(copies) -> None:
+    worse, better = copies
+    better.replica("other-0", None)
+    duplicate = stage_copy(worse, "orders-0", worse.topic_id, better, better.topic_id)
+    plan = plan_of(write_id(better, "other-0", better.topic_id), duplicate)
+    outcome = applied(plan, NOW_MS, disk=DiskThat(errno.EIO, {"rename"}, below=better.path))
+    assert statuses(outcome) == ["failed", "skipped"]
+    assert outcome.results[1].detail == "the log dir of the copy that stays cannot be used"
+    assert (worse.path / "orders-0").is_dir()
 
 
 def test_a_copy_that_has_changed_is_not_staged(copies) -> None:

@@ -92,6 +92,7 @@ def test_a_plan_that_was_changed_has_another_fingerprint() -> None:
         (0, "partition.metadata"),
         (0, "t-0/00000000000000000000.log"),
         (0, "meta.properties"),
+        (0, "recovery-point-offset-checkpoint"),
         (1, "../1"),
         (1, ".."),
         (1, "/d/1/u-0"),
