@@ -56,7 +56,9 @@ FLOORS: Mapping[str, tuple[str, ...]] = {
         *("errors", "text", "desired", "verdicts", "next_steps", "protocol", "sources", "plan", "preflight"),
         *("audit", "watch", "broker", "topic_ids", "simulator", "cli"),
     ),
-    "reconciler.simulator": ("kernel", "zookeeper", "controller", "machine", "admin", "cluster", "checks", "runs"),
+    "reconciler.simulator": (
+        *("kernel", "zookeeper", "placement", "controller", "machine", "admin", "cluster", "checks", "runs"),
+    ),
 }
 """What lies in a package, from the ground up: each imports only what stands before it."""
 

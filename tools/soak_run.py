@@ -1,7 +1,8 @@
 """Plays histories of simulated clusters, seed after seed, on several processes; ``tools/soak`` starts it.
 
-Each seed plays in one of the moods below, in turn. If a history breaks an invariant, the command that plays it again is
-printed, and the exit code is 1. What was run is counted at the end: seeds, steps, events, and every kind of fault.
+Each seed plays in one of the moods below, in turn; every second round of moods has KRaft's placement of replicas. If a
+history breaks an invariant, the command that plays it again is printed, and the exit code is 1. What was run is counted
+at the end: seeds, steps, events, and every kind of fault.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+from reconciler.simulator.placement import Placement
 
 MOODS: Mapping[str, tuple[str, bool]] = {
     "a bad day": ("default", False),
@@ -32,6 +35,7 @@ class Played:
 
     seed: int
     mood: str
+    placement: Placement
     steps: int
     events: int
     faults: Mapping[str, int]
@@ -73,8 +77,10 @@ def play(work: tuple[int, int, int]) -> Played:
     seed, steps, brokers = work
     mood = list(MOODS)[seed % len(MOODS)]
     faults, durable = MOODS[mood]
-    outcome = simulate(seed, steps, history_settings(brokers, FaultRates.parse(faults), durable=durable))
-    return Played(seed, mood, outcome.steps, outcome.events, outcome.faults, outcome.broken)
+    placement = list(Placement)[seed // len(MOODS) % len(Placement)]
+    settings = history_settings(brokers, FaultRates.parse(faults), durable=durable, placement=placement)
+    outcome = simulate(seed, steps, settings)
+    return Played(seed, mood, placement, outcome.steps, outcome.events, outcome.faults, outcome.broken)
 
 
 def _work(options: argparse.Namespace, end: float | None, room: threading.Semaphore) -> Iterator[tuple[int, int, int]]:
@@ -92,11 +98,10 @@ def _work(options: argparse.Namespace, end: float | None, room: threading.Semaph
 def _tell(failed: Played, options: argparse.Namespace) -> None:
     faults, durable = MOODS[failed.mood]
     again = (
-        f"logstore simulate --seed {failed.seed} --steps {failed.steps} --brokers {options.brokers} --faults {faults}"
+        f"logstore simulate --seed {failed.seed} --steps {failed.steps} --brokers {options.brokers} --faults {faults} "
+        f"--placement {failed.placement}{' --durable' if durable else ''}"
     )
-    print(
-        f"seed {failed.seed}, {failed.mood}: {failed.broken}\n    {again}{' --durable' if durable else ''}", flush=True
-    )
+    print(f"seed {failed.seed}, {failed.mood}: {failed.broken}\n    {again}", flush=True)
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:

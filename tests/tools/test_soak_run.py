@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from reconciler.simulator.kernel import FaultRates
+from reconciler.simulator.placement import Placement
 from tools import soak_run
 
 
@@ -15,9 +16,11 @@ def test_every_mood_has_faults_that_can_be_read() -> None:
         assert FaultRates.parse(faults) != FaultRates.none()
 
 
-def test_a_seed_plays_in_a_mood_of_its_own() -> None:
-    played = [soak_run.play((seed, 20, 3)) for seed in range(len(soak_run.MOODS))]
-    assert [each.mood for each in played] == list(soak_run.MOODS)
+def test_a_seed_plays_in_a_mood_of_its_own_and_each_mood_with_both_placements() -> None:
+    played = [soak_run.play((seed, 20, 3)) for seed in range(2 * len(soak_run.MOODS))]
+    assert [(each.mood, each.placement) for each in played] == [
+        (mood, placement) for placement in Placement for mood in soak_run.MOODS
+    ]
     assert all(each.steps == 20 < each.events and each.broken is None for each in played)
     assert logging.getLogger("logstore").isEnabledFor(logging.WARNING), "else this process could not log any more"
 
@@ -33,10 +36,10 @@ def test_a_seed_that_fails_is_reported_with_the_command_that_plays_it_again(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = soak_run._options(["--seeds", "1"])
-    soak_run._tell(soak_run.Played(5, "a bad day, durable", 17, 90, {}, "it is lost"), options)
+    soak_run._tell(soak_run.Played(5, "a bad day, durable", Placement.KRAFT, 17, 90, {}, "it is lost"), options)
     out = capsys.readouterr().out
     assert "seed 5, a bad day, durable: it is lost" in out
-    assert "logstore simulate --seed 5 --steps 17 --brokers 5 --faults default --durable" in out
+    assert "logstore simulate --seed 5 --steps 17 --brokers 5 --faults default --placement kraft --durable" in out
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from logstore import KafkaError
-from reconciler.simulator.controller import Assignment, AssignmentError, assign
-from reconciler.simulator.controller.assignment import rack_alternated
+from reconciler.simulator.placement import Assignment, AssignmentError, assign
+from reconciler.simulator.placement.zookeeper import rack_alternated
 
 SIX = {0: "rack1", 1: "rack2", 2: "rack2", 3: "rack3", 4: "rack3", 5: "rack1"}
 ALTERNATED = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}

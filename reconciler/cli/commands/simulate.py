@@ -18,6 +18,7 @@ from reconciler.cli.frame import Exit, Format, check_output, destination, say, s
 from reconciler.errors import UsageError
 from reconciler.next_steps import Call, Step
 from reconciler.simulator.kernel import FaultRates
+from reconciler.simulator.placement import Placement
 from reconciler.simulator.runs import (
     METADATA_FOLDER,
     RunOutcome,
@@ -44,6 +45,7 @@ def run(
     steps: int,
     faults: str,
     durable: bool,
+    placement: str | None,
     scenario: str | None,
     keep: str | None,
 ) -> Exit:
@@ -51,11 +53,12 @@ def run(
     check_output(Format(form), output, [])
     rates, asked = FaultRates.parse(faults), None if scenario is None else _scenario(scenario)
     folder = None if keep is None else _empty_folder(keep)
+    rules = None if placement is None else Placement(placement)
     with _quiet("logstore", "reconciler"):
         if asked is not None:
-            outcome = play_scenario(asked, seed, folder=folder)
+            outcome = play_scenario(asked, seed, folder=folder, placement=rules)
         else:
-            settings = history_settings(brokers, rates, durable=durable)
+            settings = history_settings(brokers, rates, durable=durable, placement=rules or Placement.ZOOKEEPER)
             outcome = simulate(seed, steps, settings, folder=folder)
             if outcome.broken is not None and keep is None:
                 say(f"seed {seed} breaks a promise; looking for the shortest beginning that still does")

@@ -7,17 +7,19 @@ from typing import Any
 import click
 
 from reconciler.cli.frame import Exit, Format, carry_out, output_options
+from reconciler.simulator.placement import Placement
 
 _EPILOG = """\b
 Examples:
   logstore simulate --seed 7 --brokers 5 --steps 2000
   logstore simulate --seed 7 --faults default,crash=0.05,disk_full=0
   logstore simulate --scenario stale-state --keep /root/simulated
+  logstore simulate --seed 7 --placement kraft
 
 \b
 --faults takes 'none', 'default' or KIND=RATE, by commas; a rate is a number from 0 to 1 for each message, or for each
 machine and simulated second. A wrong kind lists them all. --scenario takes a file, or the name of one that is shipped:
-  admin-commands, stale-state, stale-reads, reassigned-while-down, fewer-partitions, failed-disk
+  admin-commands, stale-state, stale-reads, reassigned-while-down, fewer-partitions, failed-disk, kraft-placement
 """
 
 
@@ -30,6 +32,10 @@ machine and simulated second. A wrong kind lists them all. --scenario takes a fi
 )
 @click.option("--faults", default="default", show_default=True, metavar="RATES", help="How often what goes wrong.")
 @click.option("--durable", is_flag=True, help="Sync before acknowledging, lose no disk, and look for every record.")
+@click.option(
+    "--placement", type=click.Choice([each.value for each in Placement]),
+    help="Whose rules place partitions; kraft's know brokers that are down.  [default: zookeeper, or the scenario's]",
+)  # fmt: skip
 @click.option("--scenario", metavar="FILE", help="Play this instead of a history from the seed.")
 @click.option("--keep", metavar="DIR", help="Leave the disks in this folder, which must be empty or not there yet.")
 def command(**given: Any) -> Exit:

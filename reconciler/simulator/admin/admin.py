@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
+from types import MappingProxyType
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
@@ -48,6 +49,7 @@ from reconciler.simulator.admin.replication import PreferredElections, reassign
 from reconciler.simulator.admin.zookeeper_namespaces import NamespaceSweep, move_topic
 from reconciler.simulator.controller import Controller, FewerPartitionsSettings
 from reconciler.simulator.kernel import LiveBroker, Timers
+from reconciler.simulator.placement import Placement
 from reconciler.simulator.zookeeper import Session, topic_path
 from reconciler.sources.zookeeper import decode_topic
 
@@ -66,13 +68,16 @@ class Admin:
         authorizer: Callable[[], Authorizer] | None = None,
         fewer_partitions: FewerPartitionsSettings | None = None,
         lags: describe.Lags = lambda _partition: {},
+        placement: Placement = Placement.ZOOKEEPER,
+        registered: Mapping[int, str | None] = MappingProxyType({}),
     ) -> None:
         """Answer for one broker; ``lags`` gives those of the replicas of the partitions that it leads.
 
         Without an authorizer everybody may do everything; without ``fewer_partitions`` no partition can be deleted.
+        ``registered`` has the rack of each broker that ever was in the cluster.
         """
         self._timers, self._fewer = timers, fewer_partitions or FewerPartitionsSettings()
-        self.node = ControllerNode(controller, session)
+        self.node = ControllerNode(controller, session, placement, registered)
         self._metadata, self._lags, self._random, self._authorizer = metadata, lags, random, authorizer
         self._elections = PreferredElections(self.node, timers)
         self._sweep = NamespaceSweep(self.node)

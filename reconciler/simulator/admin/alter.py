@@ -18,13 +18,13 @@ from reconciler.simulator.admin.configs import changed_configs
 from reconciler.simulator.admin.controller_node import ControllerNode, KnownTopic, find_steady, find_topic
 from reconciler.simulator.admin.delete import PartitionOutcome
 from reconciler.simulator.admin.replication import reassign
-from reconciler.simulator.controller import Assignment, assign, check_added_by_hand
+from reconciler.simulator.placement import Assignment, assign
 from reconciler.simulator.zookeeper import Set, read_brokers, topic_path
 from reconciler.sources.zookeeper import encode_topic, topic_id_of
 
 
 def alter_topic(node: ControllerNode, wanted: AlterTopic, random: Random) -> None:
-    """Alter a topic; ``random`` draws the new replicas of a greater factor.
+    """Alter a topic; ``random`` draws new replicas.
 
     Raises:
         CommandRefusedError: 42 for no change, or more than one; 3, 17, 60 for the topic; 37, 38, 39, 40 for what is
@@ -47,15 +47,17 @@ def alter_topic(node: ControllerNode, wanted: AlterTopic, random: Random) -> Non
         return
     found = find_steady(node, wanted.topic)
     if changes == ["partitions"]:
-        grow(node, found, wanted.partitions, wanted.assignment)
+        grow(node, found, wanted.partitions, wanted.assignment, random)
     elif changes == ["replication factor"]:
         _reassign(node, wanted.topic, _with_factor(node, found, wanted.factor, random))
     else:
         _reassign(node, wanted.topic, {key: tuple(replicas) for key, replicas in sorted(wanted.assignment.items())})
 
 
-def grow(node: ControllerNode, found: KnownTopic, wanted: int, by_hand: Mapping[int, Sequence[int]]) -> None:
-    """Add partitions, assigned by hand or by Kafka's rule, which starts at the first partition's leader.
+def grow(
+    node: ControllerNode, found: KnownTopic, wanted: int, by_hand: Mapping[int, Sequence[int]], random: Random
+) -> None:
+    """Add partitions, assigned by hand or by the placement's rules.
 
     Raises:
         CommandRefusedError: 37, the topic would not grow.
@@ -75,20 +77,21 @@ def grow(node: ControllerNode, found: KnownTopic, wanted: int, by_hand: Mapping[
     first = before.get(0)
     if first is None:
         raise CommandRefusedError(KafkaError.UNKNOWN_SERVER_ERROR, f"{found.topic} has no partition 0")
-    brokers = read_brokers(node.session)
+    brokers = node.known_brokers()
     if by_hand:
-        check_added_by_hand(by_hand, existing=len(before), wanted=wanted, factor=len(first), brokers=list(brokers))
+        counts = {"existing": len(before), "wanted": wanted, "factor": len(first)}
+        node.placement.check_added_by_hand(brokers, by_hand, **counts)
         added: Assignment = {partition: tuple(replicas) for partition, replicas in by_hand.items()}
     else:
-        start = next((index for index, broker in enumerate(brokers) if broker >= first[0]), 0)
-        racks = {broker.node_id: broker.rack for broker in brokers.values() if broker.rack is not None}
-        many, existing = wanted - len(before), len(before)
-        added = assign(list(brokers), many, len(first), racks=racks, fixed_start=start, start_partition=existing)
+        added = node.placement.add(brokers, before, wanted, random)
     node.commit([Set(topic_path(found.topic), encode_topic(topic_id_of(found.node), before | added), found.version)])
 
 
 def _with_factor(node: ControllerNode, found: KnownTopic, factor: int, random: Random) -> Assignment:
-    """Each partition's first replicas; if they are too few, followed by others from Kafka's rule."""
+    """Each partition's first replicas; if they are too few, followed by others from ZooKeeper's rule.
+
+    Under either placement, because new replicas of a partition that exists must be on live brokers.
+    """
     brokers = read_brokers(node.session)
     racks = {broker.node_id: broker.rack for broker in brokers.values() if broker.rack is not None}
     drawn = assign(list(brokers), max([*found.node.partitions, 0]) + 1, factor, racks=racks, random=random)

@@ -13,8 +13,8 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError, check_fields
 from reconciler.errors import ReconcilerError, UsageError
-from reconciler.simulator.controller import AssignmentError
 from reconciler.simulator.kernel import PartitionMetadata
+from reconciler.simulator.placement import AssignmentError
 
 NOT_GIVEN = -1
 """In place of a number that is not given."""

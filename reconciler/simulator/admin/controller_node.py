@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from layout.ids import TopicId
 from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.controller import Controller
+from reconciler.simulator.placement import PLACEMENTS, KnownBroker, Placement
 from reconciler.simulator.zookeeper import (
     CONTROLLER_EPOCH,
     BadVersionError,
@@ -21,6 +23,7 @@ from reconciler.simulator.zookeeper import (
     SessionExpiredError,
     delete_partitions_path,
     delete_path,
+    read_brokers,
     read_topics,
     topic_path,
 )
@@ -28,12 +31,23 @@ from reconciler.sources.zookeeper import TopicNode, decode_topic, topic_id_of
 
 
 class ControllerNode:
-    """The controller and its session, as the commands use them."""
+    """The controller and its session, as the commands use them; ``placement`` has the rules for new partitions."""
 
-    def __init__(self, controller: Controller, session: Callable[[], Session]) -> None:
-        """Take the controller, and a function that gives the session of its broker."""
+    def __init__(
+        self,
+        controller: Controller,
+        session: Callable[[], Session],
+        placement: Placement = Placement.ZOOKEEPER,
+        registered: Mapping[int, str | None] = MappingProxyType({}),
+    ) -> None:
+        """Take the controller, and a function that gives the session of its broker.
+
+        ``registered`` has the rack of each broker that has ever registered: a KRaft controller knows it while the
+        broker is away, and ZooKeeper forgets it.
+        """
         self.controller = controller
-        self._session = session
+        self.placement = PLACEMENTS[placement]
+        self._session, self._registered = session, registered
 
     @property
     def current(self) -> Session:
@@ -51,6 +65,12 @@ class ControllerNode:
         if session.expired:
             raise _not_controller("its session with ZooKeeper is over")
         return session
+
+    def known_brokers(self) -> list[KnownBroker]:
+        """The brokers to place replicas on, by ID: a registered one without a session is fenced."""
+        live = {node_id: KnownBroker(node_id, found.rack) for node_id, found in read_brokers(self.session).items()}
+        away = {node_id: KnownBroker(node_id, rack, fenced=True) for node_id, rack in self._registered.items()}
+        return [broker for _, broker in sorted((away | live).items())]
 
     def check_active(self) -> None:
         """Make sure that commands are carried out here.

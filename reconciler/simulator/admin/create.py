@@ -15,14 +15,13 @@ from reconciler.simulator.admin.commands import NOT_GIVEN, CommandRefusedError, 
 from reconciler.simulator.admin.configs import check_configs, first_configs
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.admin.zookeeper_namespaces import check_usable
-from reconciler.simulator.controller import Assignment, assign, check_by_hand
+from reconciler.simulator.placement import Assignment
 from reconciler.simulator.zookeeper import (
     Create,
     Delete,
     check_name,
     delete_partitions_path,
     delete_path,
-    read_brokers,
     read_topics,
     topic_path,
 )
@@ -79,8 +78,9 @@ def _check_free(node: ControllerNode, topic: str) -> None:
 
 
 def _assignment(node: ControllerNode, wanted: CreateTopic, random: Random) -> Assignment:
+    brokers = node.known_brokers()
     if wanted.assignment:
-        check_by_hand(wanted.assignment)
+        node.placement.check_by_hand(brokers, wanted.assignment)
         return {partition: tuple(replicas) for partition, replicas in sorted(wanted.assignment.items())}
     if wanted.partitions == NOT_GIVEN:
         raise CommandRefusedError(
@@ -90,9 +90,7 @@ def _assignment(node: ControllerNode, wanted: CreateTopic, random: Random) -> As
         raise CommandRefusedError(
             KafkaError.INVALID_REPLICATION_FACTOR, f"{wanted.topic}: give a replication factor, or an assignment"
         )
-    brokers = read_brokers(node.session)
-    racks = {broker.node_id: broker.rack for broker in brokers.values() if broker.rack is not None}
-    return assign(list(brokers), wanted.partitions, wanted.factor, racks=racks, random=random)
+    return node.placement.create(brokers, wanted.partitions, wanted.factor, random)
 
 
 def _bad_name(message: str) -> CommandRefusedError:

@@ -40,6 +40,7 @@ class ClusterSettings:
     Attributes:
         brokers: how many, numbered from 1.
         log_dirs: how many each broker has, each on a disk of its own.
+        racks: of the brokers, in the order of their numbers; empty: each has that of ``broker``, or none.
         rates: how often each fault happens.
         broker: settings of every broker.
         controller: settings of every controller.
@@ -59,10 +60,20 @@ class ClusterSettings:
     fewer_partitions: FewerPartitionsSettings = field(default_factory=FewerPartitionsSettings)
     fault_interval_ms: int = 1_000
     session_ms: int = 6_000
+    racks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         positive = ("brokers", "log_dirs", "fault_interval_ms", "session_ms")
         check_fields(self, UsageError, dict.fromkeys(positive, (1, math.inf)))
+        if self.racks and len(self.racks) != self.brokers:
+            raise UsageError(
+                f"ClusterSettings was given {len(self.racks)} racks of {self.brokers} brokers: give each broker one, "
+                "or none"
+            )
+
+    def rack_of(self, node_id: int) -> str | None:
+        """The rack of a broker; None: it has none."""
+        return self.racks[node_id - 1] if self.racks else self.broker.rack
 
 
 class Member:
@@ -101,7 +112,7 @@ class Member:
             self.network,
             world.timers(self.name),
             world.history,
-            settings.broker,
+            replace(settings.broker, rack=settings.rack_of(node_id)),
             self._make_controller,
         )
         self.broker.registered = self._follow_namespaces
@@ -121,7 +132,7 @@ class Member:
     @property
     def admin(self) -> Admin:
         """The commands, as this broker answers them; a broker that is down answers none."""
-        controller = self.controller
+        controller, settings = self.controller, self._settings
         if self._admin is None or self._admin[0] is not controller:
             admin = Admin(
                 controller,
@@ -129,8 +140,11 @@ class Member:
                 self.broker.metadata.answer,
                 self._world.timers(self.name),
                 random=self._random,
-                fewer_partitions=self._settings.fewer_partitions,
+                fewer_partitions=settings.fewer_partitions,
                 lags=self.broker.lags,
+                placement=settings.controller.placement,
+                # The cluster counts as formed only when every broker has registered.
+                registered={node_id: settings.rack_of(node_id) for node_id in range(1, settings.brokers + 1)},
             )
             self._admin = controller, admin
             admin.start()

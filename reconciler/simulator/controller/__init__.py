@@ -3,13 +3,6 @@
 A controller that is fenced, or whose session is over, forgets everything and stands for election again.
 """
 
-from reconciler.simulator.controller.assignment import (
-    Assignment,
-    AssignmentError,
-    assign,
-    check_added_by_hand,
-    check_by_hand,
-)
 from reconciler.simulator.controller.controller import Controller
 from reconciler.simulator.controller.fewer_partitions import (
     FewerPartitionsRequest,
@@ -21,15 +14,10 @@ from reconciler.simulator.controller.fewer_partitions import (
 from reconciler.simulator.controller.settings import ControllerSettings
 
 __all__ = [
-    "Assignment",
-    "AssignmentError",
     "Controller",
     "ControllerSettings",
     "FewerPartitionsRequest",
     "FewerPartitionsSettings",
-    "assign",
-    "check_added_by_hand",
-    "check_by_hand",
     "decode_fewer_partitions",
     "encode_fewer_partitions",
     "fewer_partitions_extension",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from logstore import check_fields
 from reconciler.errors import ReconcilerError, UsageError
+from reconciler.simulator.placement import Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class ControllerSettings:
     Attributes:
         topic_ids: KIP-516 is in force: topics get IDs, requests carry them and a type, deletions are immediate. False:
             as before the inter-broker protocol is bumped (KIP516-10, KIP516-11).
+        placement: by whose rules the replicas of new partitions are placed.
         unclean_elections: a replica that is out of sync may lead when no other can; Kafka's default is no.
         retry_ms: first pause before a request is sent again; it doubles with each try.
         most_retry_ms: the longest such pause.
@@ -36,6 +38,7 @@ class ControllerSettings:
     """
 
     topic_ids: bool = True
+    placement: Placement = Placement.ZOOKEEPER
     unclean_elections: bool = False
     retry_ms: int = 100
     most_retry_ms: int = 3_200

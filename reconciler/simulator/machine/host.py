@@ -106,6 +106,8 @@ class BrokerSettings:
     """How often staged replicas that are due are deleted for ever."""
     purge_steps: int = 20
     """The most directories that one purge deletes."""
+    rack: str | None = None
+    """Kafka's ``broker.rack``: the placement of replicas keeps those of one partition on different racks."""
     cluster_id: str = "simulated"
     """Goes into the ``meta.properties`` of a log dir that the broker formats."""
     scheme: str = Scheme.FLAT

@@ -27,8 +27,9 @@ An administrator's commands are answered at once, and done later (KIP4-1)::
     list                         the topics, into the history
 
 Others: ``partitions orders 1 20s`` (another number of them; what goes can be read for so long), ``fail-over``,
-``disk-fails 2 0``, ``disk-back``, ``disk-replaced``, and ``expect absent | leader | nothing-staged``. Lines that cannot
-be parsed are all reported at once, with their numbers, and nothing is played.
+``disk-fails 2 0``, ``disk-back``, ``disk-replaced``, and ``expect absent | leader | nothing-staged``. ``brokers``,
+``log-dirs``, ``racks a,a,b`` (of each broker) and ``placement kraft`` come first. Lines that cannot be parsed are all
+reported at once, with their numbers, and nothing is played.
 """
 
 from __future__ import annotations
@@ -37,10 +38,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from typing import Any
 
 from layout.topic import TopicPartition
 from logstore import InvalidSettingError, parse_duration
 from reconciler.errors import UsageError
+from reconciler.simulator.placement import Placement
 
 _PARTITION = re.compile(r"(.+)-([0-9]{1,9})", re.ASCII)
 _MOST_BROKERS = 50
@@ -64,6 +67,9 @@ class Scenario:
     brokers: int = 3
     log_dirs: int = 2
     lines: tuple[ScenarioLine, ...] = field(default=())
+    racks: tuple[str, ...] = ()
+    """One for each broker; empty: they have none."""
+    placement: Placement = Placement.ZOOKEEPER
 
 
 def parse_scenario(text: str, name: str) -> Scenario:
@@ -72,7 +78,13 @@ def parse_scenario(text: str, name: str) -> Scenario:
     Raises:
         UsageError: with every line that cannot be parsed, and why.
     """
-    head = {"brokers": 3, "log-dirs": 2}
+    head: dict[str, Any] = {
+        "brokers": 3,
+        "log-dirs": 2,
+        "racks": (),
+        "placement": Placement.ZOOKEEPER,
+    }
+    racks_at = 0, ""
     lines: list[ScenarioLine] = []
     wrong: list[tuple[int, str, str]] = []
     for number, raw in enumerate(text.splitlines(), 1):
@@ -83,17 +95,20 @@ def parse_scenario(text: str, name: str) -> Scenario:
         try:
             if words[0] in head:
                 head[words[0]] = _head(words, begun=bool(lines))
+                racks_at = (number, plain) if words[0] == "racks" else racks_at
             else:
                 verb = " ".join(words[:2]) if words[0] == "expect" else words[0]
                 values = _read(verb, words[2:] if words[0] == "expect" else words[1:])
                 lines.append(ScenarioLine(number, verb, values, " ".join(words)))
         except ValueError as error:
             wrong.append((number, plain, str(error)))
+    if head["racks"] and len(head["racks"]) != head["brokers"]:
+        wrong.append((*racks_at, f"there are {head['brokers']} brokers, and each has one rack"))
     wrong += [(each.number, each.text, why) for each in lines for why in _unknown_numbers(each.values, head)]
     if wrong:
         reasons = [f"line {number}, {plain!r:.60}: {why}" for number, plain, why in sorted(wrong)]
         raise UsageError(f"{name} is no scenario: {'; '.join(reasons)}")
-    return Scenario(name, head["brokers"], head["log-dirs"], tuple(lines))
+    return Scenario(name, head["brokers"], head["log-dirs"], tuple(lines), head["racks"], head["placement"])
 
 
 def shipped_scenarios() -> dict[str, str]:
@@ -111,7 +126,7 @@ class _DiskNumber(int):
     """The number of one of a broker's log dirs, from 0, which must exist."""
 
 
-def _unknown_numbers(values: object, head: Mapping[str, int]) -> Iterator[str]:
+def _unknown_numbers(values: object, head: Mapping[str, Any]) -> Iterator[str]:
     """Find brokers and log dirs that a line names and the scenario does not have, in nested arguments too."""
     if isinstance(values, _NodeId) and not 1 <= values <= head["brokers"]:
         yield f"there is no broker {int(values)}; there are {head['brokers']}, from 1"
@@ -124,18 +139,36 @@ def _unknown_numbers(values: object, head: Mapping[str, int]) -> Iterator[str]:
             yield from _unknown_numbers(each, head)
 
 
-def _head(words: Sequence[str], *, begun: bool) -> int:
+def _head(words: Sequence[str], *, begun: bool) -> object:
+    wants, read = _HEADS[words[0]]
     if begun:
         raise ValueError(f"{words[0]} comes before everything else")
     if len(words) != 2:
-        raise ValueError(f"{words[0]} wants one number")
-    return _number(words[1], 1, _MOST_BROKERS)
+        raise ValueError(f"{words[0]} wants one {wants}")
+    return read(words[1])
 
 
 def _number(text: str, least: int = 0, most: int = 1_000_000) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9 or not least <= int(text) <= most:
         raise ValueError(f"{text!r:.20} is no number from {least} to {most}")
     return int(text)
+
+
+def _count(text: str) -> int:
+    return _number(text, 1, _MOST_BROKERS)
+
+
+def _racks(text: str) -> tuple[str, ...]:
+    racks = tuple(text.split(","))
+    if not all(racks):
+        raise ValueError(f"{text!r:.40} are no racks such as a,a,b")
+    return racks
+
+
+def _placement(text: str) -> Placement:
+    if text not in tuple(Placement):
+        raise ValueError(f"there is no placement {text!r:.20}; there are {', '.join(Placement)}")
+    return Placement(text)
 
 
 def _node(text: str) -> _NodeId:
@@ -212,6 +245,14 @@ def _alter(words: Sequence[str]) -> Sequence[object]:
 
 
 _Reader = Callable[[str], object]
+
+_HEADS: Mapping[str, tuple[str, _Reader]] = {
+    "brokers": ("number", _count),
+    "log-dirs": ("number", _count),
+    "racks": ("list such as a,a,b", _racks),
+    "placement": ("name", _placement),
+}
+"""Each line that comes before everything else: what it wants, and its parser."""
 
 _VERBS: Mapping[str, tuple[_Reader, ...]] = {
     "delete": (str,),

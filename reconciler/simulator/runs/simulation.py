@@ -22,9 +22,10 @@ from reconciler.simulator.checks import (
     let_delays_pass,
 )
 from reconciler.simulator.cluster import Cluster, ClusterSettings
-from reconciler.simulator.controller import FewerPartitionsSettings
+from reconciler.simulator.controller import ControllerSettings, FewerPartitionsSettings
 from reconciler.simulator.kernel import START_MS, FaultRates
 from reconciler.simulator.machine import BrokerSettings
+from reconciler.simulator.placement import Placement
 from reconciler.simulator.runs.runner import play
 from reconciler.simulator.runs.scenario import Scenario
 from reconciler.simulator.runs.workload import Workload
@@ -69,7 +70,13 @@ class RunOutcome:
     simulated_ms: int = 0
 
 
-def history_settings(brokers: int = 5, rates: FaultRates | None = None, *, durable: bool = False) -> ClusterSettings:
+def history_settings(
+    brokers: int = 5,
+    rates: FaultRates | None = None,
+    *,
+    durable: bool = False,
+    placement: Placement = Placement.ZOOKEEPER,
+) -> ClusterSettings:
     """The cluster of a history, with the default faults if no rates are given.
 
     ``durable``: every record is synced before it is acknowledged, and no disk is lost or replaced.
@@ -86,18 +93,26 @@ def history_settings(brokers: int = 5, rates: FaultRates | None = None, *, durab
             flush_records=1 if durable else None,
             cluster_id=CLUSTER_ID,
         ),
+        controller=ControllerSettings(placement=placement),
         fewer_partitions=FewerPartitionsSettings(enabled=True, interval_ms=2_000),
     )
 
 
-def play_scenario(scenario: Scenario, seed: int = 0, *, folder: str | None = None) -> RunOutcome:
+def play_scenario(
+    scenario: Scenario, seed: int = 0, *, folder: str | None = None, placement: Placement | None = None
+) -> RunOutcome:
     """Play a scenario, with no faults but its own; the seed determines latencies and topic IDs.
 
-    The disks stay in ``folder``, with the cluster's metadata; None: nowhere.
+    The disks stay in ``folder``, with the cluster's metadata; None: nowhere. ``placement`` goes before the scenario's
+    own; None: that one counts.
     """
-    settings = replace(
-        ClusterSettings(scenario.brokers, scenario.log_dirs, broker=BrokerSettings(cluster_id=CLUSTER_ID)),
+    settings = ClusterSettings(
+        scenario.brokers,
+        scenario.log_dirs,
+        broker=BrokerSettings(cluster_id=CLUSTER_ID),
+        controller=ControllerSettings(placement=placement or scenario.placement),
         fewer_partitions=FewerPartitionsSettings(enabled=True, interval_ms=2_000),
+        racks=scenario.racks,
     )
     cluster, broken = Cluster(settings, seed=seed, folder=folder), None
     try:

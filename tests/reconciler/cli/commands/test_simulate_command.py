@@ -39,6 +39,26 @@ def test_every_scenario_that_is_shipped_keeps_its_promises(run: Run, name: str) 
     assert "scenario  rest" in result.stdout
 
 
+def test_a_history_with_krafts_placement_is_another_one_and_zookeepers_is_the_default(run: Run) -> None:
+    kraft, zookeeper, default = (run("simulate", "--seed", "4", *SMALL, *more) for more in (
+        ("--placement", "kraft"), ("--placement", "zookeeper"), (),
+    ))  # fmt: skip
+    assert (kraft.exit_code, zookeeper.exit_code) == (0, 0), kraft.stderr
+    assert kraft.stdout != zookeeper.stdout == default.stdout
+
+
+def test_the_placement_that_is_asked_for_goes_before_that_of_a_scenario(run: Run) -> None:
+    result = run("simulate", "--scenario", "kraft-placement", "--placement", "zookeeper")
+    assert result.exit_code == 1
+    assert "replication factor 4 with 3 brokers" in result.stderr
+
+
+def test_every_scenario_that_is_shipped_is_named_in_the_help(run: Run) -> None:
+    text = run("simulate", "--help").stdout
+    assert [name for name in shipped_scenarios() if name not in text] == []
+    assert "[zookeeper|kraft]" in text
+
+
 def test_the_disks_that_are_kept_can_be_audited_against_what_the_cluster_wanted(run: Run, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
@@ -82,6 +102,7 @@ def test_a_broken_promise_gives_the_seed_and_the_shortest_beginning(run: Run, mo
         (["--faults", "rain=1"], "is no fault and its rate"),
         (["--keep", "FULL"], "is not empty"),
         (["--brokers", "0"], "range"),
+        (["--placement", "raft"], "'raft' is not one of 'zookeeper', 'kraft'"),
     ],
 )
 def test_what_makes_no_sense_is_a_usage_error(run: Run, tmp_path: Path, arguments: list[str], sentence: str) -> None:

@@ -13,7 +13,7 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import AlterTopic, CommandOutcome, CreateTopic
 from reconciler.simulator.admin.commands import CommandRefusedError, carry_out, outcome_of
-from reconciler.simulator.controller import AssignmentError
+from reconciler.simulator.placement import AssignmentError
 from reconciler.simulator.zookeeper import Create, topic_path
 from reconciler.sources.zookeeper import encode_topic
 from tests.reconciler.simulator.admin.admin_bench import AdminBench

@@ -11,7 +11,8 @@ from logstore import KafkaError
 from reconciler.simulator.admin import Admin, AlterTopic, CommandOutcome, CreateTopic
 from reconciler.simulator.admin.alter import GROWING, SWITCHED_OFF, UNDER_CHANGE, PartitionCount
 from reconciler.simulator.admin.configs import own_configs
-from reconciler.simulator.controller import FewerPartitionsSettings, assign, decode_fewer_partitions
+from reconciler.simulator.controller import FewerPartitionsSettings, decode_fewer_partitions
+from reconciler.simulator.placement import assign
 from reconciler.simulator.zookeeper import delete_partitions_path, kafka_paths
 from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.admin.admin_bench import AdminBench

@@ -7,10 +7,12 @@ from random import Random
 import pytest
 
 from logstore import KafkaError
+from reconciler.errors import UsageError
 from reconciler.simulator.admin import CreateTopic
 from reconciler.simulator.cluster import Cluster, ClusterSettings, Member
 from reconciler.simulator.controller import ControllerSettings, FewerPartitionsSettings
-from reconciler.simulator.machine import WatchedNetwork
+from reconciler.simulator.machine import BrokerSettings, WatchedNetwork
+from reconciler.simulator.placement import KnownBroker, Placement
 from tests.reconciler.simulator.conftest import NewCluster
 
 
@@ -112,3 +114,27 @@ def test_answers_of_its_broker_and_changes_of_its_disks_and_purges_can_be_watche
 def test_fewer_partitions_are_off_unless_they_are_asked_for() -> None:
     assert ClusterSettings().fewer_partitions == FewerPartitionsSettings()
     assert not ClusterSettings().fewer_partitions.enabled  # KIP694-3
+
+
+def test_a_machine_registers_with_its_rack_and_is_fenced_while_it_is_off_with_either_placement() -> None:
+    for placement in Placement:
+        settings = ClusterSettings(3, 1, racks=("a", "b", "b"), controller=ControllerSettings(placement=placement))
+        with Cluster(settings, seed=5) as cluster:
+            cluster.stop_broker(3)
+            cluster.run_until("there is a controller", lambda: cluster.active is not None)
+            active = cluster.active
+            assert active is not None
+            assert active.admin.node.known_brokers() == [
+                KnownBroker(1, "a"),
+                KnownBroker(2, "b"),
+                KnownBroker(3, "b", fenced=True),
+            ]
+
+
+def test_a_placement_is_one_that_there_is_and_racks_are_one_for_each_broker() -> None:
+    assert ClusterSettings(broker=BrokerSettings(rack="a")).rack_of(3) == "a"
+    assert [ClusterSettings(2, racks=("a", "b")).rack_of(number) for number in (1, 2)] == ["a", "b"]
+    with pytest.raises(UsageError, match="2 racks of 3 brokers: give each broker one, or none"):
+        ClusterSettings(3, racks=("a", "b"))
+    with pytest.raises(UsageError, match="placement = 'raft', where zookeeper or kraft is expected"):
+        ControllerSettings(placement="raft")  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import pytest
 
 from reconciler.simulator.checks import BrokenInvariantError, Invariants
 from reconciler.simulator.kernel.events import History
+from reconciler.simulator.placement import Placement
 from reconciler.simulator.runs import parse_scenario, play_scenario, shipped_scenarios
 from reconciler.simulator.runs.scenario import _VERBS
 
@@ -122,6 +123,24 @@ def test_a_store_that_cannot_answer_ends_the_scenario_too() -> None:
 def test_a_disk_of_a_stopped_broker_can_be_replaced_and_its_replicas_are_made_again() -> None:
     text = "brokers 2\nlog-dirs 1\ncreate orders 0:1,2\nproduce orders 2\nwait 5s\nstop 2\ndisk-replaced 2 0\n"
     assert played(text + "start 2\nwait 20s\nexpect live 2 orders-0 1\nexpect records orders 2\nrest") is None
+
+
+# CREATE-1, CREATE-2
+def test_the_placement_that_is_asked_for_goes_before_the_scenarios_own() -> None:
+    text = shipped_scenarios()["kraft-placement"]
+    scenario = parse_scenario(text, "kraft-placement")
+    for seed in range(6, 10):
+        assert play_scenario(scenario, seed).broken is None
+    assert "'create orders 3 4': the controller answers INVALID_REPLICATION_FACTOR: replication factor 4 with 3" in str(
+        play_scenario(scenario, placement=Placement.ZOOKEEPER).broken
+    )
+    without = parse_scenario(text.replace("placement kraft\n", ""), "without")
+    assert play_scenario(without, placement=Placement.KRAFT).broken is None
+
+
+def test_racks_of_a_scenario_keep_replicas_apart() -> None:
+    text = "brokers 3\nracks a,a,b\ncreate orders 4 2\nwait 5s\n"
+    assert played(text + "".join(f"expect live 3 orders-{number} 1\n" for number in range(4)) + "rest") is None
 
 
 # CREATE-3, CREATE-4

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from layout.topic import TopicPartition
 from reconciler.errors import UsageError
+from reconciler.simulator.placement import Placement
 from reconciler.simulator.runs import Scenario, parse_scenario, shipped_scenarios
-from reconciler.simulator.runs.scenario import _VERBS
+from reconciler.simulator.runs.scenario import _HEADS, _VERBS
 
 GOOD = """
 # A comment, and a blank line.
@@ -82,6 +83,12 @@ def test_every_line_that_can_be_read_is_there_with_its_number_and_values() -> No
     assert scenario.lines[0].text == "create orders 2 3"
 
 
+def test_the_lines_before_everything_else_are_the_cluster_in_any_order() -> None:
+    text = "racks a,b,b,c\nplacement kraft\nlog-dirs 1\nbrokers 4\n"
+    assert parse_scenario(text, "head") == Scenario("head", 4, 1, (), ("a", "b", "b", "c"), Placement.KRAFT)
+    assert parse_scenario("placement zookeeper", "head") == Scenario("head")
+
+
 def test_an_empty_scenario_has_three_brokers_with_two_log_dirs() -> None:
     assert parse_scenario("", "empty") == Scenario("empty", 3, 2, ())
 
@@ -137,6 +144,12 @@ def test_an_empty_scenario_has_three_brokers_with_two_log_dirs() -> None:
         ("brokers 51", "'51' is no number from 1 to 50"),
         ("log-dirs 0", "'0' is no number from 1"),
         ("rest\nbrokers 3", "brokers comes before everything else"),
+        ("rest\nracks a,b,c", "racks comes before everything else"),
+        ("racks a b", "racks wants one list such as a,a,b"),
+        ("racks a,,b", "'a,,b' are no racks such as a,a,b"),
+        ("racks a,b", "there are 3 brokers, and each has one rack"),
+        ("placement", "placement wants one name"),
+        ("placement raft", "there is no placement 'raft'; there are zookeeper, kraft"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_reported_with_its_number_and_why(line: str, why: str) -> None:
@@ -153,8 +166,8 @@ def test_all_wrong_lines_are_reported_at_once_in_their_order() -> None:
 
 
 CHANGES = ("alter", "partitions", "factor", "replicas", "set", "unset", "retention.ms=5")
-NUMBERS = ("1", "0", "99", "0:1,2", "1,2", "5s", "9" * 20, "0" * 12 + "7")
-ODD = ("#", ":", ",", "-", "é", "\ud800", "\0", "orders", "orders-0", "create", "brokers", "log-dirs")
+NUMBERS = ("1", "0", "99", "0:1,2", "1,2", "a,b,c", "5s", "9" * 20, "0" * 12 + "7")
+ODD = ("#", ":", ",", "-", "é", "\ud800", "\0", "orders", "orders-0", "create", "kraft", *_HEADS)
 words = st.sampled_from([*(word for verb in _VERBS for word in verb.split()), *CHANGES, *NUMBERS, *ODD])
 lines = st.one_of(st.lists(words, max_size=6).map(" ".join), st.text(max_size=40))
 
@@ -168,10 +181,10 @@ def test_whatever_the_text_is_it_is_read_or_every_wrong_line_is_reported(text: s
         wrong = [number for number, _ in numbered if f"line {number}, " in str(refused)]
         assert wrong
         kept = "\n".join("" if number in wrong else line for number, line in numbered)
-        if not any(line.split()[:1] in (["brokers"], ["log-dirs"]) for _, line in numbered):
+        if not any(set(line.split()[:1]) & set(_HEADS) for _, line in numbered):
             parse_scenario(kept, "fuzz")
     else:
-        assert 1 <= found.brokers <= 50 and 1 <= found.log_dirs <= 50
+        assert 1 <= found.brokers <= 50 and 1 <= found.log_dirs <= 50 and len(found.racks) in (0, found.brokers)
         assert [line.number for line in found.lines] == sorted({line.number for line in found.lines})
 
 

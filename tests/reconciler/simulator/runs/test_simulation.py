@@ -13,6 +13,7 @@ from logstore import DELETE_DELAY, STALE_DELAY, ChangeFailedError
 from reconciler.simulator.checks import BrokenInvariantError, Invariants
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.kernel import FaultRates
+from reconciler.simulator.placement import Placement
 from reconciler.simulator.runs import (
     METADATA_FOLDER,
     RunOutcome,
@@ -72,6 +73,15 @@ def test_histories_keep_every_invariant(rates: str, durable: bool) -> None:
         assert outcome.steps == 400 < outcome.events
         assert sum(outcome.faults.values()) > 0
         assert outcome.simulated_ms > 180_000
+
+
+def test_histories_with_krafts_placement_keep_every_invariant_and_place_replicas_otherwise() -> None:
+    settings = history_settings(5, placement=Placement.KRAFT)
+    assert settings.controller.placement is Placement.KRAFT
+    for seed in range(204, 208):
+        outcome = simulate(seed, 400, settings)
+        assert outcome.broken is None, f"seed {seed}: {outcome.broken}"
+        assert outcome.digest == simulate(seed, 400, settings).digest != simulate(seed, 400).digest
 
 
 def test_a_history_is_audited_again_and_again_in_its_middle(monkeypatch: pytest.MonkeyPatch) -> None:

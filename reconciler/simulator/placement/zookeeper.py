@@ -1,9 +1,9 @@
-"""The assignment of new partitions to brokers: Kafka's rules without racks, with racks, and by hand.
+"""The assignment of new partitions to brokers by Kafka's rules with ZooKeeper, without racks and with racks.
 
 Without racks, the leaders go round the brokers from a random start, and the other replicas follow at a distance that
 grows by one each round. With racks the brokers are first put in an order that changes the rack at every step, and no
 rack or broker gets a second replica of a partition while another one has none.
-Source: FACTS §9; CREATE-1, CREATE-2; KIP4-3.
+Source: FACTS §9.1, §9.2; CREATE-1, CREATE-2.
 """
 
 from __future__ import annotations
@@ -12,19 +12,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from logstore import KafkaError
-from reconciler.errors import ReconcilerError
-
-Assignment = dict[int, tuple[int, ...]]
-"""Broker IDs by partition, the preferred leader first."""
-
-
-class AssignmentError(ReconcilerError):
-    """Replicas cannot be assigned as requested; ``error`` is Kafka's number."""
-
-    def __init__(self, error: KafkaError, message: str) -> None:
-        """Keep the error number beside the message."""
-        super().__init__(message)
-        self.error = error
+from reconciler.simulator.placement.assignment import Assignment, AssignmentError
 
 
 def assign(
@@ -92,48 +80,6 @@ def rack_alternated(rack_of: Mapping[int, str]) -> list[int]:
     return [brokers[turn] for turn in range(longest) for brokers in by_rack.values() if turn < len(brokers)]
 
 
-def check_by_hand(assignment: Mapping[int, Sequence[int]]) -> None:
-    """Check an assignment made by hand against Kafka's rules.
-
-    As in Kafka, a broker need not exist: its replicas are offline until it does.
-
-    Raises:
-        AssignmentError: 39 for partitions that are not 0, 1, 2 …, a partition without replicas, a broker twice in a
-            partition, a negative broker ID, or partitions with different numbers of replicas; the message has every
-            reason.
-    """
-    reasons = _replica_problems(assignment)
-    if sorted(assignment) != list(range(len(assignment))):
-        reasons.insert(0, f"the partitions are {sorted(assignment)} and not 0, 1, 2 …")
-    if len({len(replicas) for replicas in assignment.values()}) > 1:
-        reasons.append("not all partitions have the same number of replicas")
-    if not assignment:
-        reasons.append("it is empty")
-    _refuse(reasons)
-
-
-def check_added_by_hand(
-    assignment: Mapping[int, Sequence[int]], *, existing: int, wanted: int, factor: int, brokers: Sequence[int]
-) -> None:
-    """Check an assignment, made by hand, of partitions that are added to the ``existing`` ones of a topic.
-
-    The assignment has the new partitions alone, up to ``wanted``; unlike for a new topic, only live brokers may be
-    named.
-
-    Raises:
-        AssignmentError: 39 when a rule is broken; the message has every reason.
-    """
-    reasons = _replica_problems(assignment)
-    if sorted(assignment) != list(range(existing, wanted)):
-        reasons.append(f"partitions {existing} to {wanted - 1} are new, and {sorted(assignment)} are assigned")
-    if any(len(replicas) != factor for replicas in assignment.values()):
-        reasons.append(f"the topic's partitions have {factor} replicas, and so must the new ones")
-    unknown = sorted({broker for replicas in assignment.values() for broker in replicas} - set(brokers))
-    if unknown:
-        reasons.append(f"brokers {unknown} are not there")
-    _refuse(reasons)
-
-
 def _replicas(order: Sequence[int], first: int, shift: int, factor: int, rack_of: Mapping[int, str]) -> tuple[int, ...]:
     """Return the replicas of one partition, whose leader has index ``first``."""
     racks = {*rack_of.values()}
@@ -146,24 +92,6 @@ def _replicas(order: Sequence[int], first: int, shift: int, factor: int, rack_of
             taken.append(broker)
         step += 1
     return tuple(taken)
-
-
-def _replica_problems(assignment: Mapping[int, Sequence[int]]) -> list[str]:
-    reasons = []
-    for partition, replicas in sorted(assignment.items()):
-        if not replicas:
-            reasons.append(f"partition {partition} has no replicas")
-        if len(set(replicas)) < len(replicas):
-            reasons.append(f"partition {partition} has a broker twice: {list(replicas)}")
-        if any(broker < 0 for broker in replicas):
-            reasons.append(f"partition {partition} has a negative broker ID: {list(replicas)}")
-    return reasons
-
-
-def _refuse(reasons: Sequence[str]) -> None:
-    if reasons:
-        text = "; ".join(reasons)
-        raise AssignmentError(KafkaError.INVALID_REPLICA_ASSIGNMENT, f"the replica assignment cannot be used: {text}")
 
 
 def _no_factor(message: str) -> AssignmentError:

@@ -1,4 +1,4 @@
-"""Replica assignment: golden vectors, the article's example, Kafka's properties, racks, and assignments by hand."""
+"""Replica assignment with ZooKeeper: golden vectors, the article's example, Kafka's properties, and racks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore import KafkaError
-from reconciler.simulator.controller import Assignment, AssignmentError, assign, check_added_by_hand, check_by_hand
-from reconciler.simulator.controller.assignment import rack_alternated
+from reconciler.simulator.placement import Assignment, AssignmentError, assign
+from reconciler.simulator.placement.zookeeper import rack_alternated
 
 SIX_RACKED = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 EVEN_RACKS = {0: "rack1", 1: "rack2", 2: "rack2", 3: "rack3", 4: "rack3", 5: "rack1"}
@@ -202,48 +202,3 @@ def test_replicas_are_as_even_as_the_racks(
 def test_the_same_seed_gives_the_same_assignment() -> None:
     first, second = (assign(range(6), 8, 3, racks=SIX_RACKED, random=Random(5)) for _ in range(2))
     assert first == second
-
-
-def test_an_assignment_by_hand_may_name_one_broker_for_all() -> None:  # CREATE-2
-    check_by_hand(dict.fromkeys(range(5), (1000,)))
-
-
-@pytest.mark.parametrize(
-    ("assignment", "reason"),
-    [
-        ({0: (1, 2), 1: (1, 1)}, "partition 1 has a broker twice"),
-        ({0: (1, 2), 2: (2, 3)}, "not 0, 1, 2"),
-        ({1: (1, 2)}, "not 0, 1, 2"),
-        ({0: (1, 2), 1: (2,)}, "the same number of replicas"),
-        ({0: ()}, "partition 0 has no replicas"),
-        ({0: (-1,)}, "negative"),
-        ({}, "empty"),
-    ],
-)
-def test_an_assignment_by_hand_is_refused_with_its_reason(
-    assignment: dict[int, tuple[int, ...]], reason: str
-) -> None:  # CREATE-2
-    with pytest.raises(AssignmentError, match=reason) as caught:
-        check_by_hand(assignment)
-    assert caught.value.error is KafkaError.INVALID_REPLICA_ASSIGNMENT
-
-
-@pytest.mark.parametrize(
-    ("assignment", "reason"),
-    [
-        ({2: (0, 1)}, r"partitions 2 to 3 are new"),
-        ({2: (0, 1), 3: (1,)}, "have 2 replicas"),
-        ({2: (0, 1), 3: (1, 9)}, r"brokers \[9\] are not there"),
-        ({2: (0, 0), 3: (1, 2)}, "twice"),
-    ],
-)
-def test_added_partitions_by_hand_are_refused_with_their_reason(
-    assignment: dict[int, tuple[int, ...]], reason: str
-) -> None:  # KIP4-3
-    with pytest.raises(AssignmentError, match=reason) as caught:
-        check_added_by_hand(assignment, existing=2, wanted=4, factor=2, brokers=[0, 1, 2])
-    assert caught.value.error is KafkaError.INVALID_REPLICA_ASSIGNMENT
-
-
-def test_added_partitions_by_hand_that_fit_are_taken() -> None:  # KIP4-3
-    check_added_by_hand({2: (0, 1), 3: (1, 2)}, existing=2, wanted=4, factor=2, brokers=[0, 1, 2])
