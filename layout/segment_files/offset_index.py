@@ -7,7 +7,8 @@
     00000000 00000000 …     preallocated
 
 While a segment is written to, its index is preallocated to ``segment.index.bytes`` (10 MiB) of zeros. They are cut when
-the segment is rolled or the broker stops. A broker rebuilds an index that does not fit. Source: FACTS §2.11.
+the segment is rolled or the broker stops. A broker rebuilds it with the recovery of the segment alone.
+Source: FACTS §2.11.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     0000018bcfe569f4 00000032       timestamps grow, offsets do not fall
     0000000000000000 00000000 …     preallocated
 
-It is preallocated and cut as the offset index is, and a broker rebuilds one that does not fit. Source: FACTS §2.11.
+It is preallocated, cut and rebuilt as the offset index is. Source: FACTS §2.11.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def explain_directory(
     Raises:
         RefusedError: the metadata does not fit the log dir.
     """
-    name = _read_name(path, home)
+    name = read_name(path, home)
     kind = name.kind if row is None else DirectoryKind(row["kind"])
     topic = name.topic if row is None else row["topic"]
     topic_id = row["topic_id"] if row is not None and name.topic_id is None else name.topic_id
@@ -106,8 +106,8 @@ def _is_directory(home: PathInLogDir, row: Mapping[str, Any]) -> bool:
     return os.path.isdir(os.path.join(home.log_dir, str(row["name"])))
 
 
-def _read_name(path: str, home: PathInLogDir | None) -> DirectoryName:
-    """Parse the name by the rule of the place where the directory lies."""
+def read_name(path: str, home: PathInLogDir | None) -> DirectoryName:
+    """Parse the name of a directory by the rule of the place where it lies."""
     name = os.path.basename(os.path.abspath(path))
     parent = os.path.basename(os.path.dirname(os.path.abspath(path)))
     if home is not None and (home.name.startswith("../") or parent == "deleting"):

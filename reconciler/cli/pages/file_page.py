@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from layout import checkpoint, clean_shutdown, meta_properties, partition_metadata, segment_name
+from layout.directory_name import DirectoryKind
 from layout.errors import BrokerEffect, DamagedFileError
 from layout.scheme import LEDGER_FILE
 from layout.segment_files import (
@@ -16,12 +17,14 @@ from layout.segment_files import (
     parse_producer_snapshot,
     parse_time_index,
     parse_transaction_index,
+    removed_at_load,
 )
 from layout.segment_name import FileKind, Transient
 from logstore import UnreadableFileError
 from logstore.fs import crc32c_of, kind_of_file, read_small_file
 from logstore.log_dir import CHECKPOINT_LIMIT, LOCK_FILE, find_lock_holder, read_identity
 from reconciler.cli.frame import PathInLogDir
+from reconciler.cli.pages.directory_page import read_name
 from reconciler.cli.pages.explanation import Explanation
 from reconciler.text import count, moment, size
 
@@ -41,8 +44,8 @@ _OF_LOG_DIR: Mapping[str, str] = {
 }
 _OF_PARTITION: Mapping[FileKind, str] = {
     FileKind.LOG: "a segment: records from offset {offset} on",
-    FileKind.OFFSET_INDEX: "the offset index of the segment from {offset} on; a broker rebuilds a bad one",
-    FileKind.TIME_INDEX: "the time index of the segment from {offset} on; a broker rebuilds a bad one",
+    FileKind.OFFSET_INDEX: "the offset index of the segment from {offset} on",
+    FileKind.TIME_INDEX: "the time index of the segment from {offset} on",
     FileKind.TRANSACTION_INDEX: "the index of aborted transactions of the segment from offset {offset} on",
     FileKind.PRODUCER_SNAPSHOT: "the state of producers before offset {offset}",
     FileKind.METADATA_SNAPSHOT: "a snapshot of the cluster's metadata before offset {offset}",
@@ -59,6 +62,8 @@ _TRANSIENT: Mapping[Transient, str] = {
     Transient.PART: "it is a snapshot that was being written, and goes at the next start",
     Transient.TMP: "it was being written, is never read, and is written over by the next write",
 }
+_UNCOMMITTED = "it is output of a compaction that was not finished, and goes at the next start"
+_NOT_LOADED = (DirectoryKind.FOREIGN, DirectoryKind.STAGED)
 
 
 def explain_file(path: str, home: PathInLogDir | None) -> Explanation:
@@ -77,16 +82,40 @@ def explain_file(path: str, home: PathInLogDir | None) -> Explanation:
         if name.endswith(".tmp"):
             what = f"{what}; this one was being written, is never read, and is written over by the next write"
     else:
-        read = segment_name.parse(name)
-        what = _OF_PARTITION[read.kind].format(offset=read.offset)
-        if read.transient is not None:
-            what = f"{what}; {_TRANSIENT[read.transient]}"
-        if read.problem is not None:
-            facts.append(("stops a broker", read.problem))
-        rule = "a file of this name in a partition dir"
-        if read.kind in _OF_SEGMENTS and read.offset is not None:
-            return Explanation(path, what, rule, (*facts, *_of_segment(path, read.kind, read.offset)))
+        return _explain_in_partition(path, home, facts)
     return Explanation(path, what, rule, (*facts, *_content(path, name)))
+
+
+def _explain_in_partition(path: str, home: PathInLogDir | None, facts: Facts) -> Explanation:
+    """Explain a file of a partition dir, by its name and by the names beside it."""
+    name = os.path.basename(path)
+    read = segment_name.parse(name)
+    what, rule = _OF_PARTITION[read.kind].format(offset=read.offset), "a file of this name in a partition dir"
+    is_removed = name in _removed_beside(path, home)
+    if read.transient is not None:
+        is_uncommitted = is_removed and read.transient is Transient.SWAP
+        what = f"{what}; {_UNCOMMITTED if is_uncommitted else _TRANSIENT[read.transient]}"
+    elif is_removed:
+        facts.append(("removed at start", "no segment of this offset lies beside it"))
+    if read.problem is not None:
+        facts.append(("stops a broker", read.problem))
+    if read.kind in _OF_SEGMENTS and read.offset is not None:
+        facts += _of_segment(path, read.kind, read.offset, is_removed=is_removed)
+    else:
+        facts += _content(path, name)
+    return Explanation(path, what, rule, tuple(facts))
+
+
+def _removed_beside(path: str, home: PathInLogDir | None) -> list[str]:
+    """Name the files of a partition dir that a broker removes when it loads the replica; none where it loads none."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if read_name(folder, home).kind in _NOT_LOADED:
+        return []
+    try:
+        with os.scandir(folder) as entries:
+            return removed_at_load([entry.name for entry in entries if entry.is_file(follow_symlinks=False)])
+    except OSError:
+        return []  # the file itself is read below, and says why it cannot be
 
 
 def _content(path: str, name: str) -> Facts:
@@ -105,9 +134,11 @@ def _content(path: str, name: str) -> Facts:
         return [("content", f"{error.problem}; what a broker does: {effect}")]
 
 
-def _of_segment(path: str, kind: FileKind, offset: int) -> Facts:
+def _of_segment(path: str, kind: FileKind, offset: int, *, is_removed: bool) -> Facts:
     """Describe the content of a file beside a segment, or say why it cannot be read."""
     reader, after_damage = _OF_SEGMENTS[kind]
+    if is_removed:
+        after_damage = "it removes the file when it starts"
     try:
         return reader(read_small_file(path, _SEGMENT_FILE_LIMIT) or b"", offset)
     except UnreadableFileError as error:
@@ -193,14 +224,22 @@ def _producer_snapshot(data: bytes, _: int) -> Facts:
 
 _SEGMENT_FILE_LIMIT = 1 << 28
 """Bytes: ``segment.index.bytes`` is 10 MiB where nobody sets it."""
-_REBUILT = "it rebuilds the index from the segment"
+_TAKEN = "it does not look, and reads by it; it rebuilds it only with the segment's recovery, as after an unclean stop"
+_LOOKED_AT = (
+    "it recovers the segment and rebuilds its indexes where a transaction ends before the segment, or after an unclean "
+    "stop; else it reads by it"
+)
 _OF_SEGMENTS: Mapping[FileKind, tuple[Callable[[bytes, int], Facts], str]] = {
-    FileKind.OFFSET_INDEX: (_offset_index, _REBUILT),
-    FileKind.TIME_INDEX: (_time_index, _REBUILT),
-    FileKind.TRANSACTION_INDEX: (_transaction_index, _REBUILT),
+    FileKind.OFFSET_INDEX: (_offset_index, _TAKEN),
+    FileKind.TIME_INDEX: (_time_index, _TAKEN),
+    FileKind.TRANSACTION_INDEX: (_transaction_index, _LOOKED_AT),
     FileKind.PRODUCER_SNAPSHOT: (_producer_snapshot, "it removes the snapshot and takes an older one"),
 }
-"""How each file beside a segment is described, and what a broker does with a damaged one (FACTS §2.10, §2.11)."""
+"""How each file beside a segment is described, and what a broker does with a damaged one (FACTS §2.10).
+
+Releases 2.8, 3.9 and 4.3 check no offset and time index when they load a replica, and of a transaction index only where
+its transactions end. All else stays as it is until the segment is recovered.
+"""
 
 _READERS: Mapping[str, Callable[[str], Facts]] = {
     meta_properties.FILE_NAME: _identity,

@@ -140,17 +140,51 @@ def test_a_preallocated_index_is_weighed_by_its_content(
 @pytest.mark.parametrize(
     ("suffix", "problem", "effect"),
     [
-        (".index", "7 bytes are no multiple of 8", "rebuilds the index"),
-        (".timeindex", "7 bytes are no multiple of 12", "rebuilds the index"),
-        (".txnindex", "7 bytes are no multiple of 34", "rebuilds the index"),
+        (".index", "7 bytes are no multiple of 8", "it does not look, and reads by it"),
+        (".timeindex", "7 bytes are no multiple of 12", "it does not look, and reads by it"),
+        (
+            ".txnindex",
+            "7 bytes are no multiple of 34",
+            "where a transaction ends before the segment, or after an unclean",
+        ),
         (".snapshot", "7 bytes are fewer than the 10 of its header", "removes the snapshot and takes an older one"),
     ],
 )
 def test_a_damaged_file_beside_a_segment_is_reported_with_what_a_broker_does(
     cluster, suffix: str, problem: str, effect: str
 ) -> None:
+    (cluster.log_dir(1) / "orders-0" / f"{42:020d}.log").write_bytes(b"")
     found = facts(explained(cluster.log_dir(1) / "orders-0" / f"{42:020d}{suffix}", b"damaged"))
     assert problem in found["content"] and effect in found["content"]
+    assert "removed at start" not in found
+
+
+@pytest.mark.parametrize(
+    ("suffix", "damage"),
+    [(".index", b"damaged"), (".timeindex", b""), (".txnindex", b"damaged"), (".snapshot", b"damaged")],
+)
+def test_a_file_without_its_segment_goes_when_the_broker_starts_whatever_is_in_it(
+    cluster, suffix: str, damage: bytes
+) -> None:
+    folder = cluster.log_dir(1) / "orders-0"
+    (folder / f"{43:020d}.snapshot").write_bytes(b"")  # the last of all stays
+    found = facts(explained(folder / f"{42:020d}{suffix}", damage))
+    assert found["removed at start"] == "no segment of this offset lies beside it"
+    assert not damage or found["content"].endswith("it removes the file when it starts")
+    elsewhere = cluster.log_dir(1) / "deleting" / "orders-0"
+    elsewhere.mkdir(parents=True)
+    for path in (elsewhere / f"{42:020d}{suffix}", cluster.log_dir(1).parent / f"{42:020d}{suffix}"):
+        assert "removed at start" not in facts(explained(path, damage))
+
+
+def test_output_of_a_compaction_takes_its_place_only_where_the_compaction_had_finished(cluster) -> None:
+    folder = cluster.log_dir(1) / "orders-0"
+    swaps = [folder / f"{offset:020d}.index.swap" for offset in (5, 42)]
+    for swap in swaps:
+        assert "takes its place at the next start" in explained(swap, b"").what
+    (folder / f"{42:020d}.log.cleaned").write_bytes(b"")
+    assert "takes its place at the next start" in explained(swaps[0]).what
+    assert "a compaction that was not finished, and goes at the next start" in explained(swaps[1]).what
 
 
 def test_a_link_beside_a_segment_is_not_followed(cluster) -> None:
