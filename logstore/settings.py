@@ -82,6 +82,13 @@ class Settings:
                 return value
         return DEFAULTS[name]
 
+    def moved(self, namespace: str, target: str) -> Settings:
+        """Give the settings after a namespace became another: what was given in it is now given there."""
+        old, new = namespace + NAMESPACE_SEPARATOR, target + NAMESPACE_SEPARATOR
+        scopes = {scope: values for scope, values in self.by_scope.items() if not scope.startswith(old)}
+        going = {scope: values for scope, values in self.by_scope.items() if scope.startswith(old)}
+        return Settings(scopes | {new + scope[len(old) :]: values for scope, values in going.items()})
+
 
 def _scopes(topic: str) -> list[str]:
     """List the scopes that apply to a topic, the nearest first."""

@@ -17,8 +17,9 @@ from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore.errors import OfflineLogDirError
 from logstore.journal import carry_out_intent
+from logstore.namespaces.move import plan_move_namespace
 from logstore.namespaces.namespaces import plan_create, plan_delete
-from logstore.namespaces.plan import PlannedChange
+from logstore.namespaces.plan import PlannedChange, first_few
 from logstore.namespaces.rename import plan_move, plan_rename
 from logstore.namespaces.schemes import plan_convert
 from logstore.settings import STALE_DELAY
@@ -61,6 +62,18 @@ def move_topic(store: OpenStore, topic: str, namespace: str) -> PlannedChange:
         return carry_out(store, plan_move(store, topic, namespace))
 
 
+def move_namespace(store: OpenStore, namespace: str, target: str) -> PlannedChange:
+    """Move a namespace, with all that is in it, to another name.
+
+    The settings of the store that are given for it, or for something in it, go along.
+    Raises as :func:`plan_move_namespace` and :func:`carry_out`.
+    """
+    with store.changing:
+        done = carry_out(store, plan_move_namespace(store, namespace, target))
+        store.settings = store.settings.moved(namespace, target)
+        return done
+
+
 def rename_topic(store: OpenStore, topic: str, new_topic: str) -> PlannedChange:
     """Give a topic another full name. Raises as :func:`plan_rename` and :func:`carry_out`."""
     with store.changing:
@@ -101,12 +114,15 @@ def carry_out(store: OpenStore, planned: PlannedChange) -> PlannedChange:
 def _forget_old_entries(store: OpenStore, planned: PlannedChange) -> None:
     """Remove checkpoint entries that an earlier topic left under a new name: its offsets are not the new topic's."""
     log_dirs = {log_dir.path: log_dir for log_dir in store.log_dirs}
+    new_topics: dict[str, set[str]] = {}
     for step in planned.intent.steps:
         if isinstance(step, RenameEntries):
-            log_dir = log_dirs[planned.log_dirs[step.at]]
-            files = map(log_dir.checkpoints.entries, checkpoint.OFFSET_CHECKPOINTS)
-            old = {entry for entries in files for entry in entries if entry[0] == step.new_topic}
-            if old:
-                with log_dir.changing(f"old checkpoint entries of {step.new_topic} cannot be removed"):
-                    log_dir.checkpoints.take_out(TopicPartition(*each) for each in old)
-                    log_dir.checkpoints.write(log_dir.disk)
+            new_topics.setdefault(planned.log_dirs[step.at], set()).add(step.new_topic)
+    for path, topics in new_topics.items():
+        log_dir = log_dirs[path]
+        files = map(log_dir.checkpoints.entries, checkpoint.OFFSET_CHECKPOINTS)
+        old = {entry for entries in files for entry in entries if entry[0] in topics}
+        if old:
+            with log_dir.changing(f"old checkpoint entries of {first_few(sorted(topics))} cannot be removed"):
+                log_dir.checkpoints.take_out(TopicPartition(*each) for each in old)
+                log_dir.checkpoints.write(log_dir.disk)

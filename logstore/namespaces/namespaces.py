@@ -75,7 +75,7 @@ def plan_create(store: OpenStore, namespace: str) -> PlannedChange:
         ChangeRefusedError: a log dir is a real broker's, or no log dir has namespace directories.
         OfflineLogDirError: a disk fails.
     """
-    wanted = _named(namespace)
+    wanted = named_namespace(namespace)
     check_ours(store, "a namespace")
     planner = ChangePlanner("create-namespace", f"create namespace {namespace}")
     for log_dir in _with_tiers(store):
@@ -84,7 +84,7 @@ def plan_create(store: OpenStore, namespace: str) -> PlannedChange:
         missing = [path for path in with_parents([namespace_dir(namespace)]) if path not in here]
         if missing:
             with reading_log_dir(log_dir, f"namespace {namespace} cannot be created"):
-                _check_free(log_dir, missing[0])
+                check_path_free(log_dir, missing[0])
             planner.add(log_dir, *(MakeDirectory(0, path, tier=True) for path in missing))
     planned = planner.planned()
     if not planned.intent.steps:
@@ -109,11 +109,11 @@ def plan_delete(
         ChangeRefusedError: a log dir is a real broker's, or something unknown lies in a namespace directory.
         OfflineLogDirError: a log dir is offline.
     """
-    _named(namespace)
+    named_namespace(namespace)
     check_ours(store, "a namespace")
     check_all_online(store, f"deleting namespace {namespace}")
     below = list_namespaces(store, namespace)
-    inside = [replica for replica in store.replicas() if _is_in(replica.partition.topic, namespace)]
+    inside = [replica for replica in store.replicas() if is_in(replica.partition.topic, namespace)]
     inside.sort(key=lambda replica: (replica.partition, replica.log_dir))
     topics = sorted({replica.partition.topic for replica in inside})
     if (below or topics) and not recursive:
@@ -178,10 +178,18 @@ def check_exists(log_dir: LogDir, namespace: str) -> None:
         raise InvalidNamespaceError(f"namespace {namespace} was not created in {log_dir.path}: create it first")
 
 
-def _named(namespace: str) -> Namespace:
+def named_namespace(namespace: str) -> Namespace:
+    """Parse a namespace other than the default one.
+
+    Raises:
+        InvalidNameError: the text is no name of a namespace.
+        InvalidNamespaceError: it is empty.
+    """
     wanted = Namespace.parse(namespace)
     if not wanted.tiers:
-        raise InvalidNamespaceError("the default namespace has no name; it is always there, and cannot be deleted")
+        raise InvalidNamespaceError(
+            "the default namespace has no name; it is always there, and can be neither deleted nor moved"
+        )
     return wanted
 
 
@@ -204,8 +212,13 @@ def _with_tiers(store: OpenStore) -> list[LogDir]:
     return found
 
 
-def _check_free(log_dir: LogDir, path: str) -> None:
-    """Refuse a tier whose path is taken. Nothing below a free path can be taken either."""
+def check_path_free(log_dir: LogDir, path: str) -> None:
+    """Refuse a tier whose path is taken. Nothing below a free path can be taken either.
+
+    Raises:
+        NameTakenError: a replica or something else has the name of the tier.
+        OSError: the system refuses to look.
+    """
     if log_dir.root.holds_below(path):
         kind = (
             "a replica's directory" if parse(path.rpartition("/")[2]).kind is DirectoryKind.LIVE else "something else"
@@ -221,7 +234,7 @@ def _stage(replica: Replica, evidence: str, now_ms: int, due_ms: int) -> Stage:
     return Stage(0, replica.path, topic, partition, topic_id, VERDICT, evidence, now_ms, due_ms)
 
 
-def _is_in(topic: str, namespace: str) -> bool:
+def is_in(topic: str, namespace: str) -> bool:
     """Whether a topic is in a namespace, or in one below it."""
     return topic.startswith(f"{namespace}{NAMESPACE_SEPARATOR}")
 

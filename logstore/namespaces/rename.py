@@ -19,6 +19,8 @@ stray directories, and fetch all their data again (FACTS §1.7).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from layout import partition_metadata
 from layout.directory_name import DirectoryKind, parse
 from layout.errors import InvalidNameError
@@ -92,7 +94,7 @@ def _plan_in(planner: ChangePlanner, log_dir: LogDir, replicas: list[Replica], n
     if namespace and log_dir.scheme is Scheme.NAMESPACED:
         check_namespace_fits(log_dir.path, Namespace.parse(namespace))
     topic = replicas[0].partition.topic
-    _check_not_on_its_way(log_dir, topic, replicas[0].path)
+    check_not_on_its_way(log_dir, {topic}, {"", replicas[0].path.rpartition("/")[0]})
     renames, rewrites = list[Rename](), list[Rewrite]()
     for replica in replicas:
         partition = TopicPartition(new_topic, replica.partition.partition)
@@ -137,13 +139,24 @@ def rewritten(
     )
 
 
-def _check_not_on_its_way(log_dir: LogDir, topic: str, path: str) -> None:
-    """Refuse while a replica of the topic is being moved from another disk, or its move waits for a disk to be back."""
-    for folder in {"", path.rpartition("/")[0]}:
+def check_not_on_its_way(log_dir: LogDir, topics: Collection[str], folders: Iterable[str]) -> None:
+    """Refuse while a replica of a topic is being moved from another disk, or its move waits for a disk to be back.
+
+    Args:
+        log_dir: in which the copy may lie.
+        topics: full names.
+        folders: where to look, as paths below the log dir.
+
+    Raises:
+        ChangeRefusedError: such a copy lies there.
+        OSError: the system refuses to look.
+    """
+    local = {TopicPartition(topic, 0).local_topic for topic in topics}
+    for folder in folders:
         with log_dir.root.below(folder) as parent:
             names = [parse(name) for name, is_directory in parent.entries() if is_directory]
         for name in names:
-            if name.kind is DirectoryKind.FUTURE and name.topic == TopicPartition(topic, 0).local_topic:
+            if name.kind is DirectoryKind.FUTURE and name.topic in local:
                 raise ChangeRefusedError(f"{log_dir.path} holds {name.text}: let that move between disks end first")
 
 

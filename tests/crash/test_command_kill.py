@@ -367,6 +367,9 @@ VERBS = {
     "convert to namespaced": Verb(flat, on_both("convert", "--to", "namespaced")),
     "namespace create": Verb(ours, on_both("namespace", "create", "org:apache"), again=REFUSED),
     "namespace move": Verb(ours, on_both("namespace", "move", "org:orders", "--to", ""), again=REFUSED),
+    "namespace move whole": Verb(
+        ours, on_both("namespace", "move", "--from-namespace", "org", "--to-namespace", "com:shop"), again=REFUSED
+    ),
     "namespace rename": Verb(ours, on_both("namespace", "rename", "org:orders", "org:sales"), again=REFUSED),
     "namespace delete": Verb(ours, on_both("namespace", "delete", "org", "--recursive"), again=REFUSED),
     "reconcile": Verb(flat, reconcile),

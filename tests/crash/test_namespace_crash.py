@@ -6,7 +6,14 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore import InvalidNamespaceError
-from logstore.namespaces import create_namespace, delete_namespace, list_namespaces, move_topic, rename_topic
+from logstore.namespaces import (
+    create_namespace,
+    delete_namespace,
+    list_namespaces,
+    move_namespace,
+    move_topic,
+    rename_topic,
+)
 from logstore.store import LogStore
 from tests.crash.engine_histories import (
     BY_ID,
@@ -82,7 +89,32 @@ def delete() -> History:
     return history("delete namespace", broker, act, prepare=again)
 
 
-HISTORIES = [wholly_or_not_at_all(scenario) for scenario in (create(), move(), rename(OURS), rename(BY_ID), delete())]
+def move_whole(*, target: str) -> History:
+    """With a namespace below it and its topics on two disks, to a name that is new or to one that is there, empty."""
+
+    def act(store: LogStore, done: Done) -> None:
+        move_namespace(store, "org", target)
+        done("moved")
+
+    broker = both(NAMESPACED).tier("net").live(clicks(1), CLICKS_ID, TWO)
+    return history(f"move namespace to {target}", broker, act)
+
+
+def move_whole_by_id() -> History:
+    def act(store: LogStore, done: Done) -> None:
+        move_namespace(store, "org", "com:shop")
+        done("moved")
+
+    return history("move namespace", both(BY_ID).live(clicks(1), CLICKS_ID, TWO), act)
+
+
+HISTORIES = [
+    wholly_or_not_at_all(scenario)
+    for scenario in (
+        *(create(), move(), rename(OURS), rename(BY_ID), delete()),
+        *(move_whole(target="com:shop"), move_whole(target="net"), move_whole_by_id()),
+    )
+]
 EACH = pytest.mark.parametrize("scenario", HISTORIES, ids=lambda scenario: scenario.name)
 
 

@@ -29,6 +29,7 @@ HISTORIES = [
     test_move_crash.move(OURS),
     test_purge_crash.purging(SIBLING, test_purge_crash.MANY),
     test_namespace_crash.delete(),
+    test_namespace_crash.move_whole(target="com:shop"),
     test_convert_crash.HISTORIES[0],
 ]
 

@@ -87,6 +87,21 @@ def test_a_topic_and_a_namespace_of_one_name_are_two_scopes() -> None:
     assert settings.of("organ", STALE_DELAY) == DEFAULTS[STALE_DELAY]
 
 
+def test_what_is_given_in_a_namespace_follows_it_to_its_new_name() -> None:
+    values = {
+        name: {STALE_DELAY: number} for number, name in enumerate(("", "org", "org:", "org:a:", "org:t", "organ:"))
+    }
+    moved = Settings(values).moved("org", "com:shop").by_scope
+    assert {name: each[STALE_DELAY] for name, each in moved.items()} == {
+        "": 0,
+        "org": 1,
+        "com:shop:": 2,
+        "com:shop:a:": 3,
+        "com:shop:t": 4,
+        "organ:": 5,
+    }
+
+
 def test_a_delay_of_nothing_is_a_delay() -> None:
     assert Settings({"orders": {STALE_DELAY: 0}}).of("orders", STALE_DELAY) == 0
 

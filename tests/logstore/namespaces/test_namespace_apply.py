@@ -14,7 +14,14 @@ from pathlib import Path
 import pytest
 
 from layout.scheme import Scheme
-from logstore.namespaces import convert, create_namespace, delete_namespace, move_topic, rename_topic
+from logstore.namespaces import (
+    convert,
+    create_namespace,
+    delete_namespace,
+    move_namespace,
+    move_topic,
+    rename_topic,
+)
 from logstore.store import LogStore
 from tests.logstore.changes import cut_everywhere, fill_store, two_disks
 from tests.logstore.engine import opened
@@ -35,6 +42,12 @@ def topics_in_namespaces(paths: list[Path]) -> None:
     with opened(*paths) as store:
         create_namespace(store, "org:apache")
         fill_store(store, "orders", "org:clicks", "org:apache:views")
+
+
+def with_an_empty_target(paths: list[Path]) -> None:
+    topics_in_namespaces(paths)
+    with opened(*paths) as store:
+        create_namespace(store, "net")
 
 
 def a_target(paths: list[Path]) -> None:
@@ -59,12 +72,17 @@ def memory() -> Iterator[Path]:
         ("flat", a_topic, lambda store: rename_topic(store, "orders", "purchases")),
         ("by-topic-id", a_topic, lambda store: rename_topic(store, "orders", "org:purchases")),
         ("namespaced", topics_in_namespaces, lambda store: delete_namespace(store, "org", recursive=True)),
+        ("namespaced", topics_in_namespaces, lambda store: move_namespace(store, "org", "com:shop")),
+        ("namespaced", with_an_empty_target, lambda store: move_namespace(store, "org", "net")),
         ("by-topic-id", a_topic, lambda store: convert(store, Scheme.FLAT)),
         ("flat", a_topic, lambda store: convert(store, Scheme.BY_TOPIC_ID)),
         ("flat", a_topic, lambda store: convert(store, Scheme.NAMESPACED)),
         ("namespaced", topics_in_namespaces, lambda store: convert(store, Scheme.BY_TOPIC_ID)),
     ],
-    ids=["create", "move", "rename", "rename by ID", "delete", "to flat", "to IDs", "to namespaced", "from tiers"],
+    ids=[
+        *("create", "move", "rename", "rename by ID", "delete", "move whole", "move whole to one that is there"),
+        *("to flat", "to IDs", "to namespaced", "from tiers"),
+    ],
 )
 def test_a_cut_at_any_step_leaves_it_wholly_done_or_wholly_undone(
     memory: Path, scheme: str, build: Callable[[list[Path]], None], act: Act

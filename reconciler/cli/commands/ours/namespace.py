@@ -1,4 +1,4 @@
-"""``logstore namespace``: creates, lists and deletes namespaces, moves a topic between them, and renames a topic.
+"""``logstore namespace``: creates, lists, moves and deletes namespaces, and moves and renames topics.
 
 :mod:`logstore.namespaces` plans each change. ``list`` takes no lock.
 """
@@ -13,7 +13,14 @@ from layout.topic import namespace_of
 from logstore import STALE_DELAY, Settings, parse_duration
 from logstore.journal import find_namespace_dirs, namespace_at
 from logstore.log_dir import ReadOnlyLogDir
-from logstore.namespaces import PlannedChange, plan_create, plan_delete, plan_move, plan_rename
+from logstore.namespaces import (
+    PlannedChange,
+    plan_create,
+    plan_delete,
+    plan_move,
+    plan_move_namespace,
+    plan_rename,
+)
 from logstore.rows import Kind
 from logstore.scan import scan_all
 from logstore.store import LogStore
@@ -46,8 +53,12 @@ def delete(*, namespace: str, paths: tuple[str, ...], recursive: bool, delay: st
     return change_store(paths, plan, **how)
 
 
-def move(*, topic: str, paths: tuple[str, ...], namespace: str, **how: Any) -> Exit:
-    """Move a topic to another namespace."""
+def move(*, topic: str, paths: tuple[str, ...], namespace: str, from_namespace: str | None, **how: Any) -> Exit:
+    """Move a topic to another namespace; or a namespace, and then the first word is a log dir and no topic."""
+    if from_namespace is not None:
+        return change_store((topic, *paths), lambda store: plan_move_namespace(store, from_namespace, namespace), **how)
+    if not paths:
+        raise UsageError("name the topic and then every log dir, or, with --from-namespace, the log dirs alone")
     return change_store(paths, lambda store: plan_move(store, topic, namespace), **how)
 
 

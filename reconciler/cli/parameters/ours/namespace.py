@@ -14,6 +14,7 @@ Examples:
   logstore namespace create org:apache /disks/*/logstore
   logstore namespace list /disks/*/logstore --below org
   logstore namespace move orders /disks/*/logstore --to org:apache
+  logstore namespace move /disks/*/logstore --from-namespace org:apache --to-namespace com:shop
   logstore namespace rename org:apache:orders org:apache:purchases /disks/*/logstore
   logstore namespace delete org /disks/*/logstore --recursive --dry-run
 
@@ -28,9 +29,14 @@ def command() -> None:
     """Namespaces of log dirs: directories for the tiers of org:apache, with the topics in them."""
 
 
-def _command(name: str, arguments: str, line: str) -> Callable[[Callable[..., Exit]], click.Command]:
-    """Make a command of the group, by its name, the arguments of its example, and its line of help."""
-    return command.command(name, epilog=f"\b\nExample:\n  logstore namespace {name} {arguments}", short_help=line)
+def _command(name: str, arguments: str, line: str, *more: str) -> Callable[[Callable[..., Exit]], click.Command]:
+    """Make a command of the group, by its name, the arguments of its example, its line of help, and more examples."""
+    title, lines = ("Examples" if more else "Example"), (arguments, *more)
+    return command.command(
+        name,
+        epilog=f"\b\n{title}:" + "".join(f"\n  logstore namespace {name} {each}" for each in lines),
+        short_help=line,
+    )
 
 
 @_command("create", "org:apache /disks/*/logstore --dry-run", "Create a namespace with all its tiers.")
@@ -61,13 +67,29 @@ def delete(**given: Any) -> Exit:
     return carry_out("ours.namespace", given, "delete")
 
 
-@_command("move", "orders /disks/*/logstore --to org:apache", "Move a topic to another namespace.")
-@click.argument("topic")
-@click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
-@click.option("--to", "namespace", required=True, metavar="NAMESPACE", help="Where it goes; '' is the default one.")
+@_command(
+    *("move", "orders /disks/*/logstore --to org:apache", "Move a topic, or a namespace with all that is in it."),
+    "/disks/*/logstore --from-namespace org:apache --to-namespace com:shop",
+)
+@click.argument("topic", metavar="[TOPIC]")
+@click.argument("paths", metavar="LOG_DIR...", nargs=-1)
+@click.option(
+    *("--to", "--to-namespace", "namespace"),
+    required=True,
+    metavar="NAMESPACE",
+    help="Where the topic goes; '' is the default one. Of a namespace: its new name.",
+)
+@click.option(
+    "--from-namespace", metavar="NAMESPACE", default=None, help="Move this namespace; only log dirs are named then."
+)
 @change_options
 def move(**given: Any) -> Exit:
-    """Move a topic, by its full name, to another namespace."""
+    """Move a topic, by its full name, to another namespace.
+
+    With --from-namespace and without TOPIC, move a whole namespace, with the namespaces below it and their topics.
+    Tiers of the new name that are missing are made. Nothing is merged: where the new name is a namespace that holds
+    something, or one of the two lies inside the other, nothing is moved.
+    """
     return carry_out("ours.namespace", given, "move")
 
 

@@ -58,6 +58,21 @@ def test_a_topic_is_renamed_and_moved_to_the_default_namespace(paths: list[Path]
     assert lies(paths) == ["orders-0 in purchases-0", "orders-1 in purchases-1"]
 
 
+def test_a_whole_namespace_is_moved_after_a_dry_run_that_shows_how(paths: list[Path], run: Run) -> None:
+    run("namespace", "create", "org:apache", *paths)
+    run("namespace", "move", "orders", *paths, "--to", "org:apache")
+    command = ("namespace", "move", *paths, "--from-namespace", "org", "--to-namespace", "com:shop")
+    before = look(paths)
+    dry = run(*command, "--dry-run")
+    assert (dry.exit_code, look(paths)) == (0, before)
+    assert "rename org/apache to com/shop/apache" in dry.stdout
+    assert "move namespace org to com:shop: this would take" in dry.stderr
+    assert run(*command).exit_code == 0
+    assert lies(paths) == ["orders-0 in com/shop/apache/orders-0", "orders-1 in com/shop/apache/orders-1"]
+    alone = run("namespace", "move", "orders", "--to", "com:shop")
+    assert (alone.exit_code, "name the topic and then every log dir" in alone.stderr) == (2, True)
+
+
 def test_a_dry_run_shows_every_step_in_any_format_and_takes_none(paths: list[Path], run: Run) -> None:
     before = look(paths)
     command = ("namespace", "rename", "orders", "purchases", *paths, "--dry-run")
@@ -86,6 +101,8 @@ def test_a_dry_run_shows_every_step_in_any_format_and_takes_none(paths: list[Pat
         (("delete", "net", "--delay", "soon"), 3, "is no duration"),
         (("move", "nothing", "--to", "net"), 2, "no log dir of this store has"),
         (("move", "orders", "--to", "net"), 3, "was not created"),
+        (("move", "--from-namespace", "net", "--to", "org"), 3, "there is no namespace net"),
+        (("move", "--from-namespace", "net", "--to", ""), 3, "neither deleted nor moved"),
         (("rename", "orders", "a/b"), 2, "is no topic name"),
         (("rename", "orders", "orders"), 3, "has that name already"),
         (("list", "--below", "net"), 2, "there is no namespace 'net'"),
