@@ -24,6 +24,7 @@ from reconciler.sources.zookeeper import (
     TOPICS,
     decode_cluster_id,
     migrated_to,
+    node_at,
     session,
     split_address,
     topic_of,
@@ -77,14 +78,14 @@ def read_cluster(client: Any, address: str) -> ClusterSeen:
     """
     from kazoo.exceptions import NoNodeError
 
-    kraft = _get(client, MIGRATION)
+    kraft = node_at(client, MIGRATION)
     if kraft is not None and migrated_to(kraft[0]) is not None:
         raise RefusedError(
             f"{address}: the KRaft controller {migrated_to(kraft[0])} has taken this cluster over, and what ZooKeeper "
             "says of its topics counts no more"
         )
     # Before the topics: a controller that is elected from here on changes the version, and every write notices.
-    epoch, controller, cluster = (_get(client, path) for path in (CONTROLLER_EPOCH, CONTROLLER, CLUSTER_ID))
+    epoch, controller, cluster = (node_at(client, path) for path in (CONTROLLER_EPOCH, CONTROLLER, CLUSTER_ID))
     try:
         nodes = dict(_below(client, ""))
     except NoNodeError as error:
@@ -125,16 +126,6 @@ def assign_topic_id(client: Any, seen: ClusterSeen, topic: TopicFound, topic_id:
         return "its node is gone"
     named = ", ".join(sorted({type(each).__name__ for each in failed if isinstance(each, KazooException)}))
     return f"ZooKeeper refused to write it ({named})"
-
-
-def _get(client: Any, path: str) -> Any:
-    """Return data and status of a node; None: there is no such node."""
-    from kazoo.exceptions import NoNodeError
-
-    try:
-        return client.get(path)
-    except NoNodeError:
-        return None
 
 
 def _below(client: Any, prefix: str) -> Iterator[tuple[str, tuple[bytes, int]]]:

@@ -13,13 +13,12 @@ from functools import partial
 from random import Random
 from types import MappingProxyType
 
-from layout.topic import TopicPartition
+from layout.topic import TopicPartition, namespace_of
 from logstore import KafkaError
 from reconciler.simulator.admin import describe, zookeeper_namespaces
-from reconciler.simulator.admin.acls import TOPIC_OPERATIONS, AclOperation, Authorizer, operation_bits
+from reconciler.simulator.admin.acls import changed_acls
 from reconciler.simulator.admin.alter import PartitionCount, alter_topic, outcome_of_fewer, outcome_of_more
 from reconciler.simulator.admin.commands import (
-    ANYBODY,
     AlterTopic,
     CommandOutcome,
     CommandRefusedError,
@@ -48,10 +47,10 @@ from reconciler.simulator.admin.describe import subscribed_topics
 from reconciler.simulator.admin.replication import PreferredElections, reassign
 from reconciler.simulator.admin.zookeeper_namespaces import NamespaceSweep, move_topic
 from reconciler.simulator.controller import Controller, FewerPartitionsSettings
-from reconciler.simulator.kernel import LiveBroker, Timers
+from reconciler.simulator.kernel import ANONYMOUS, LiveBroker, Timers
 from reconciler.simulator.placement import Placement
-from reconciler.simulator.zookeeper import Session, topic_path
-from reconciler.sources.zookeeper import decode_topic
+from reconciler.simulator.zookeeper import Authorizer, Session, topic_path
+from reconciler.sources.zookeeper import TOPIC_OPERATIONS, Acl, AclOperation, decode_topic, operation_bits
 
 
 class Admin:
@@ -86,7 +85,7 @@ class Admin:
         """Begin to watch for deleted, empty namespaces in the broker's session; a second call changes nothing."""
         self._sweep.start()
 
-    def create_topics(self, batch: Sequence[CreateTopic], principal: str = ANYBODY) -> dict[str, CommandOutcome]:
+    def create_topics(self, batch: Sequence[CreateTopic], principal: str = ANONYMOUS) -> dict[str, CommandOutcome]:
         """Create topics (KIP4-3)."""
 
         def create(wanted: CreateTopic) -> None:
@@ -95,7 +94,7 @@ class Admin:
 
         return carry_out(batch, lambda each: each.topic, create)
 
-    def alter_topics(self, batch: Sequence[AlterTopic], principal: str = ANYBODY) -> dict[str, CommandOutcome]:
+    def alter_topics(self, batch: Sequence[AlterTopic], principal: str = ANONYMOUS) -> dict[str, CommandOutcome]:
         """Alter topics, with one change for each (KIP4-3)."""
 
         def alter(wanted: AlterTopic) -> None:
@@ -104,7 +103,9 @@ class Admin:
 
         return carry_out(batch, lambda each: each.topic, alter)
 
-    def delete_topics(self, batch: Sequence[GivenTopic], principal: str = ANYBODY) -> dict[GivenTopic, CommandOutcome]:
+    def delete_topics(
+        self, batch: Sequence[GivenTopic], principal: str = ANONYMOUS
+    ) -> dict[GivenTopic, CommandOutcome]:
         """Delete topics, each by its full name, its ID, or both (KIP516-10).
 
         A topic that is given in two ways is given twice. The outcomes have the keys that were given.
@@ -119,7 +120,7 @@ class Admin:
         return {topic: refused[topic] if topic in refused else done[names[topic]] for topic in batch}
 
     def delete_partitions(
-        self, batch: Sequence[DeletePartitions], delay_ms: int = 0, principal: str = ANYBODY
+        self, batch: Sequence[DeletePartitions], delay_ms: int = 0, principal: str = ANONYMOUS
     ) -> list[PartitionOutcome]:
         """Have the last partitions of topics deleted, at once or after a delay in which they can be read (KIP694-2)."""
         going: dict[str, list[int]] = {}
@@ -138,7 +139,7 @@ class Admin:
         ]
 
     def set_partitions(
-        self, topic: str, total: int, delete_delay_ms: int = 0, principal: str = ANYBODY
+        self, topic: str, total: int, delete_delay_ms: int = 0, principal: str = ANONYMOUS
     ) -> PartitionCount:
         """Give a topic more partitions, or fewer, as ``--alter --partitions`` does (KIP694-5)."""
         found = self.node.current.find(topic_path(topic)) if not self.node.current.expired else None
@@ -147,7 +148,7 @@ class Admin:
             return outcome_of_fewer(outcomes)
         return outcome_of_more(self.alter_topics([AlterTopic(topic, total)], principal)[topic])
 
-    def describe_topics(self, topics: Sequence[GivenTopic] = (), principal: str = ANYBODY) -> list[TopicDescription]:
+    def describe_topics(self, topics: Sequence[GivenTopic] = (), principal: str = ANONYMOUS) -> list[TopicDescription]:
         """Describe topics as this broker knows them, controller or not; empty: all topics (KIP516-8, KIP516-9).
 
         A topic that the principal may not describe is answered with 29, and left out if all topics are asked for.
@@ -157,16 +158,16 @@ class Admin:
         seen = [self._as_seen_by(principal, key, each) for key, each in zip(keys, found, strict=True)]
         return [each for each in seen if topics or each.error is not KafkaError.TOPIC_AUTHORIZATION_FAILED]
 
-    def describe_brokers(self, principal: str = ANYBODY) -> list[LiveBroker]:
+    def describe_brokers(self, principal: str = ANONYMOUS) -> list[LiveBroker]:
         """The live brokers with host and port, as this broker knows them (KIP4-1)."""
         return describe.describe_brokers(self._metadata, principal)
 
-    def list_topics(self, principal: str = ANYBODY) -> list[str]:
+    def list_topics(self, principal: str = ANONYMOUS) -> list[str]:
         """The full names of the topics that this broker knows and the principal may describe."""
         names = describe.list_topics(self._metadata, principal)
         return [name for name in names if self._may(principal, AclOperation.DESCRIBE, name)]
 
-    def subscribed(self, pattern: str, principal: str = ANYBODY) -> list[str]:
+    def subscribed(self, pattern: str, principal: str = ANONYMOUS) -> list[str]:
         """The topics whose full names a pattern subscribes to (KIP37-7).
 
         Raises:
@@ -175,7 +176,7 @@ class Admin:
         return subscribed_topics(pattern, self.list_topics(principal))
 
     def reassign(
-        self, batch: Sequence[tuple[GivenPartition, tuple[int, ...] | None]], principal: str = ANYBODY
+        self, batch: Sequence[tuple[GivenPartition, tuple[int, ...] | None]], principal: str = ANONYMOUS
     ) -> dict[GivenPartition, CommandOutcome]:
         """Begin to reassign partitions to other replicas; None cancels a reassignment (KIP4-1).
 
@@ -193,7 +194,7 @@ class Admin:
         return {given: refused[given] if given in refused else done[found[given]] for given, _ in batch}
 
     def elect_preferred(
-        self, batch: Sequence[TopicPartition] = (), principal: str = ANYBODY
+        self, batch: Sequence[TopicPartition] = (), principal: str = ANONYMOUS
     ) -> dict[TopicPartition, CommandOutcome]:
         """Begin an election of the first replicas as leaders; without a batch, for all partitions (KIP4-1).
 
@@ -213,7 +214,7 @@ class Admin:
             outcomes |= dict.fromkeys(electing, begun)
         return outcomes
 
-    def create_namespace(self, namespace: str, principal: str = ANYBODY) -> CommandOutcome:
+    def create_namespace(self, namespace: str, principal: str = ANONYMOUS) -> CommandOutcome:
         """Create a namespace with all its tiers (KIP37-3)."""
         return self._one(principal, AclOperation.CREATE, namespace, zookeeper_namespaces.create_namespace)
 
@@ -226,12 +227,14 @@ class Admin:
         self._sweep.start()
         return zookeeper_namespaces.list_namespaces(self.node, below)
 
-    def delete_namespace(self, namespace: str, *, recursive: bool = False, principal: str = ANYBODY) -> CommandOutcome:
+    def delete_namespace(
+        self, namespace: str, *, recursive: bool = False, principal: str = ANONYMOUS
+    ) -> CommandOutcome:
         """Have a namespace deleted with its topics; ``recursive``: with the namespaces below it too (KIP37-3)."""
         delete = partial(zookeeper_namespaces.delete_namespace, recursive=recursive)
         return self._one(principal, AclOperation.DELETE, namespace, delete)
 
-    def move_topic(self, topic: str, namespace: str, principal: str = ANYBODY) -> CommandOutcome:
+    def move_topic(self, topic: str, namespace: str, principal: str = ANONYMOUS) -> CommandOutcome:
         """Move a topic to another namespace; its ID and its data stay (KIP37-3)."""
 
         def move() -> None:
@@ -242,11 +245,32 @@ class Admin:
         return outcome_of(move)
 
     def alter_namespace_configs(
-        self, namespace: str, configs: Mapping[str, str], deleted: Sequence[str] = (), principal: str = ANYBODY
+        self, namespace: str, configs: Mapping[str, str], deleted: Sequence[str] = (), principal: str = ANONYMOUS
     ) -> CommandOutcome:
         """Set configs that the topics in a namespace inherit; empty: that all topics inherit (KIP37-5)."""
         alter = partial(alter_namespace_configs, configs=configs, deleted=deleted)
-        return self._one(principal, AclOperation.ALTER, namespace, alter)
+        return self._one(principal, AclOperation.ALTER_CONFIGS, namespace, alter)
+
+    def alter_acls(
+        self, scope: str, added: Sequence[Acl] = (), removed: Sequence[Acl] = (), principal: str = ANONYMOUS
+    ) -> CommandOutcome:
+        """Give ACLs to a topic, a namespace or the cluster, and take others away (KIP37-6).
+
+        As in Kafka it takes the right to alter the cluster; or, in a namespace, to alter that.
+
+        Args:
+            scope: a topic's full name, a namespace with ``:`` at its end, or empty for the cluster.
+            added: entries that will be there; one that is there already stays.
+            removed: entries that will not be there; one that is not there is no error.
+            principal: who asks.
+        """
+
+        def alter() -> None:
+            self.node.check_active()
+            self._check_namespace(principal, AclOperation.ALTER, namespace_of(scope))
+            self.node.commit(changed_acls(self.node, scope, added, removed))
+
+        return outcome_of(alter)
 
     def _name_of(self, topic: GivenTopic) -> str:
         self.node.check_active()
@@ -277,8 +301,7 @@ class Admin:
     def _may(self, principal: str, operation: AclOperation, topic: str) -> bool:
         if self._authorizer is None:
             return True
-        # Without a session the ACLs cannot be read.
-        return not self.node.current.expired and self._authorizer().allows(principal, operation, topic)
+        return self._authorizer().allows(principal, operation, topic)
 
     def _as_seen_by(self, principal: str, key: TopicKey, found: TopicDescription) -> TopicDescription:
         """Add the operations that a principal may carry out; without the right to describe, it learns nothing."""
@@ -292,8 +315,8 @@ class Admin:
         return replace(found, authorized_operations=operation_bits(may))
 
     def _check_namespace(self, principal: str, operation: AclOperation, namespace: str) -> None:
-        if self._authorizer and self._authorizer().in_namespace(principal, operation, namespace) is False:
+        if self._authorizer and not self._authorizer().allows_in(principal, operation, namespace):
             raise CommandRefusedError(
                 KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-                f"{principal} may not {operation.lower()} in {namespace}",
+                f"{principal} may not {operation.lower()} in {namespace or 'the cluster'}",
             )

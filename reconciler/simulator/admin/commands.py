@@ -22,9 +22,6 @@ NOT_GIVEN = -1
 NOT_ASKED = -(1 << 31)
 """In place of the bits of operations, where there are none."""
 
-ANYBODY = "User:ANONYMOUS"
-"""The principal of a command without one."""
-
 
 class CommandRefusedError(ReconcilerError):
     """One instruction cannot be carried out; nothing was changed. ``error`` is Kafka's number for it."""

@@ -79,7 +79,7 @@ def list_topics(metadata: Metadata, principal: str) -> list[str]:
     return sorted(topic.topic for topic in metadata(MetadataRequest((), principal)).topics)
 
 
-def is_created(description: TopicDescription, partitions: int) -> bool:
+def is_created(description: TopicDescription | TopicMetadata, partitions: int) -> bool:
     """Whether a topic has that many partitions, each with a leader."""
     leaders = [partition.leader for partition in description.partitions]
     return len(leaders) == partitions and all(leader >= 0 for leader in leaders)

@@ -1,10 +1,11 @@
 """A whole simulated cluster that a test starts, breaks and inspects, and what its disks should hold."""
 
-from reconciler.simulator.cluster.cluster import Cluster
+from reconciler.simulator.cluster.cluster import AnsweredError, Cluster
 from reconciler.simulator.cluster.member import ClusterSettings, Member
 from reconciler.simulator.cluster.oracle import ExpectedReplica, Oracle
 
 __all__ = [
+    "AnsweredError",
     "Cluster",
     "ClusterSettings",
     "ExpectedReplica",

@@ -29,6 +29,7 @@ from logstore import KafkaError, check_argument
 from reconciler.errors import ReconcilerError, RefusedError, UsageError
 from reconciler.simulator.admin import (
     NOT_GIVEN,
+    Admin,
     CommandOutcome,
     CreateTopic,
     GivenTopic,
@@ -38,8 +39,8 @@ from reconciler.simulator.admin import (
 )
 from reconciler.simulator.cluster.member import ClusterSettings, Member
 from reconciler.simulator.cluster.oracle import Oracle
-from reconciler.simulator.kernel import World
-from reconciler.simulator.machine import ClientMetadata, Consumer, Producer
+from reconciler.simulator.kernel import ANONYMOUS, MetadataRequest, Record, World
+from reconciler.simulator.machine import AcknowledgedRecord, BelievedPartition, ClientMetadata, Consumer, Producer
 from reconciler.simulator.zookeeper import CLUSTER_ID, CONTROLLER, ZooKeeper, make_base
 from reconciler.sources.zookeeper import decode_controller, encode_cluster_id
 from reconciler.text import listed
@@ -49,6 +50,15 @@ PATIENCE_MS = 120_000
 
 _IN_MEMORY = "/dev/shm"
 """The parent of temporary folders, if it exists: a file system in memory."""
+
+
+class AnsweredError(RefusedError):
+    """The cluster answered with an error; nothing was changed. ``error`` is Kafka's number for it."""
+
+    def __init__(self, error: KafkaError, who: str, why: str) -> None:
+        """Keep the number beside the sentence: who answered, and why."""
+        super().__init__(f"{who} answers {error.name}: {why}")
+        self.error = error
 
 
 class NotInTimeError(ReconcilerError):
@@ -98,6 +108,7 @@ class Cluster:
         }
         self.producer = Producer("client-1", self._metadata("client-1"), self.world.network, self.world.random)
         self.consumer = Consumer("client-2", self._metadata("client-2"), self.world.network)
+        self._clients = {ANONYMOUS: (self.producer, self.consumer)}
 
     def start(self) -> None:
         """Switch all machines on, and wait until there is a controller and every broker is registered."""
@@ -152,20 +163,23 @@ class Cluster:
         factor: int = 1,
         *,
         assignment: Mapping[int, Sequence[int]] | None = None,
+        principal: str = ANONYMOUS,
     ) -> TopicId:
         """Create a topic, by counts or by an assignment, and wait until all its partitions have leaders (CREATE-4).
 
         Raises:
-            RefusedError: the controller refuses.
+            AnsweredError: the controller refuses.
             NotInTimeError: there is no controller, or a partition gets no leader.
         """
         wanted = CreateTopic(topic, partitions, factor)
         if assignment is not None:
             wanted, partitions = CreateTopic(topic, NOT_GIVEN, NOT_GIVEN, assignment), len(assignment)
-        self._ask(lambda member: member.admin.create_topics([wanted])[topic])
+        self._ask(lambda member: member.admin.create_topics([wanted], principal)[topic])
 
         def is_there() -> bool:
-            found = [] if self.active is None else self.active.admin.describe_topics([topic])
+            # The metadata is looked at itself: who may create a topic need not have the right to describe it.
+            known = None if self.active is None else self.active.broker.metadata.answer(MetadataRequest((topic,)))
+            found = [] if known is None else known.topics
             return bool(found) and is_created(found[0], partitions)
 
         self.run_until(f"{topic} has leaders", is_there)
@@ -173,63 +187,107 @@ class Cluster:
         assert made is not None, "a topic that was created has an ID"
         return made
 
-    def delete_topic(self, topic: str) -> None:
+    def delete_topic(self, topic: str, *, principal: str = ANONYMOUS) -> None:
         """Delete a topic, and wait until its name is free; its brokers delete its data later (KIP516-10).
 
         Raises:
-            RefusedError: the controller refuses.
+            AnsweredError: the controller refuses.
             NotInTimeError: there is no controller.
         """
-        self._ask(lambda member: member.admin.delete_topics([topic])[topic])
+        self._ask(lambda member: member.admin.delete_topics([topic], principal)[topic])
         self.run_until(f"{topic} is gone", lambda: not self.oracle.is_there(topic))
 
-    def describe_topics(self, topics: Sequence[GivenTopic] = ()) -> list[TopicDescription]:
+    def describe_topics(
+        self, topics: Sequence[GivenTopic] = (), *, principal: str = ANONYMOUS
+    ) -> list[TopicDescription]:
         """Describe topics as the controller's broker does, with the lags that the leaders know; empty: all topics.
 
         Raises:
             NotInTimeError: there is no controller.
         """
-        found = self._controllers_member().admin.describe_topics(topics)
-        return [with_lags(each, self._described_by) for each in found]
 
-    def _described_by(self, node_id: int, topic: str) -> TopicDescription | None:
-        """A broker's own description of a topic; None: the broker is down."""
-        member = self.members[node_id]
-        return member.admin.describe_topics([topic])[0] if member.running else None
+        def described_by(node_id: int, topic: str) -> TopicDescription | None:
+            member = self.members[node_id]
+            return member.admin.describe_topics([topic], principal)[0] if member.running else None
 
-    def produce(self, topic: str, count: int = 1) -> list[str]:
+        found = self._controllers_member().admin.describe_topics(topics, principal)
+        return [with_lags(each, described_by) for each in found]
+
+    def command(self, ask: Callable[[Admin], CommandOutcome]) -> None:
+        """Give a command to the active controller's broker, as soon as there is one.
+
+        Raises:
+            AnsweredError: the controller refuses.
+            NotInTimeError: there is no controller.
+        """
+        self._ask(lambda member: ask(member.admin))
+
+    def clients(self, principal: str) -> tuple[Producer, Consumer]:
+        """Give the producer and the consumer of a principal, made when they are first asked for.
+
+        What they write and read is reported to :attr:`producer` and :attr:`consumer` too, which hold the record of all.
+        """
+        if principal not in self._clients:
+            first = 2 * len(self._clients) + 1
+            producer, consumer = (f"client-{number}" for number in (first, first + 1))
+            random = self.world.randomness(producer)
+            made = Producer(producer, self._metadata(producer, principal), self.world.network, random)
+            reader = Consumer(consumer, self._metadata(consumer, principal), self.world.network)
+            made.on_acknowledged, reader.on_record = self._was_written, self._was_read
+            self._clients[principal] = made, reader
+        return self._clients[principal]
+
+    def _was_written(self, record: AcknowledgedRecord) -> None:
+        self.producer.acknowledged.append(record)
+        self.producer.on_acknowledged(record)
+
+    def _was_read(self, believed: BelievedPartition, record: Record) -> None:
+        self.consumer.on_record(believed, record)
+
+    def produce(self, topic: str, count: int = 1, *, principal: str = ANONYMOUS) -> list[str]:
         """Write records in turn, wait until each is acknowledged, and return their values.
 
         Raises:
             UsageError: the number of records is none, or negative.
+            AnsweredError: the principal may not write to the topic.
             NotInTimeError: a record is not acknowledged.
         """
         _check_counts(count=count)
+        producer, _ = self.clients(principal)
+        producer.unauthorized.discard(topic)
         values = []
         for _ in range(count):
-            before = len(self.producer.acknowledged)
+            before = len(producer.acknowledged)
 
-            def is_written(before: int = before) -> bool:
-                if len(self.producer.acknowledged) > before:
+            def is_answered(before: int = before) -> bool:
+                if len(producer.acknowledged) > before or topic in producer.unauthorized:
                     return True
-                if "on its way" not in self.producer.unsure.values():
-                    self.producer.send(topic)
+                if "on its way" not in producer.unsure.values():
+                    producer.send(topic)
                 return False
 
-            self.run_until(f"{topic} takes a record", is_written)
-            values.append(self.producer.acknowledged[-1].value)
+            self.run_until(f"{topic} takes a record", is_answered)
+            _check_authorized(producer.unauthorized, topic, f"{principal} may not write to {topic}")
+            values.append(producer.acknowledged[-1].value)
         return values
 
-    def consume(self, topic: str, for_ms: int = 10_000) -> list[str]:
-        """Read a topic from its beginning for a simulated time, and return all values that were seen until now."""
+    def consume(self, topic: str, for_ms: int = 10_000, *, principal: str = ANONYMOUS) -> list[str]:
+        """Read a topic from its beginning for a simulated time, and return all values that were seen until now.
+
+        Raises:
+            AnsweredError: the principal may not read the topic.
+        """
+        _, consumer = self.clients(principal)
+        consumer.unauthorized.discard(topic)
         end_ms = self.world.now_ms + for_ms
         while self.world.now_ms < end_ms:
-            self.consumer.poll([topic])
+            consumer.poll([topic])
             self.run(for_ms=500)
+        _check_authorized(consumer.unauthorized, topic, f"{principal} may not read {topic}")
         topic_id = self.oracle.topic_id(topic)
         return [
             record.value
-            for (at, believed), records in self.consumer.seen.items()
+            for (at, believed), records in consumer.seen.items()
             if at.topic == topic and believed == topic_id
             for record in records
         ]
@@ -274,7 +332,7 @@ class Cluster:
         """Give a command to the active controller, as soon as there is one."""
         outcome = command(self._controllers_member())
         if outcome.error is not KafkaError.NONE:
-            raise RefusedError(f"the controller answers {outcome.error.name}: {outcome.message}")
+            raise AnsweredError(outcome.error, "the controller", outcome.message)
 
     def _controllers_member(self) -> Member:
         """The machine of the active controller, as soon as there is one."""
@@ -283,9 +341,11 @@ class Cluster:
         assert member is not None, "it was waited for"
         return member
 
-    def _metadata(self, endpoint: str) -> ClientMetadata:
-        timers = self.world.timers(endpoint)
-        return ClientMetadata(endpoint, sorted(self.members), self.world.network, timers)
+    def _metadata(self, endpoint: str, principal: str = ANONYMOUS) -> ClientMetadata:
+        """Make a client's metadata; where an authorizer is asked, the client asks by name, to learn of a refusal."""
+        brokers, timers = sorted(self.members), self.world.timers(endpoint)
+        by_name = self.settings.broker.authorizer is not None
+        return ClientMetadata(endpoint, brokers, self.world.network, timers, principal=principal, by_name=by_name)
 
     def _temporary(self) -> str:
         parent = _IN_MEMORY if os.path.isdir(_IN_MEMORY) and os.access(_IN_MEMORY, os.W_OK) else None
@@ -298,6 +358,11 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _check_authorized(unauthorized: set[str], topic: str, why: str) -> None:
+    if topic in unauthorized:
+        raise AnsweredError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "the broker", why)
 
 
 def _check_counts(**counts: int | None) -> None:

@@ -30,7 +30,7 @@ from reconciler.simulator.machine import (
     faults_while_running,
     faults_while_stopped,
 )
-from reconciler.simulator.zookeeper import Session, ZooKeeper
+from reconciler.simulator.zookeeper import Authorizer, Session, ZooKeeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +140,7 @@ class Member:
                 self.broker.metadata.answer,
                 self._world.timers(self.name),
                 random=self._random,
+                authorizer=None if settings.broker.authorizer is None else self._authorizer,
                 fewer_partitions=settings.fewer_partitions,
                 lags=self.broker.lags,
                 placement=settings.controller.placement,
@@ -197,6 +198,11 @@ class Member:
         session = self.broker.session
         assert session is not None, "a broker that is up has a session"
         return session
+
+    def _authorizer(self) -> Authorizer:
+        settings = self._settings.broker.authorizer
+        assert settings is not None, "it is asked only where there is one"
+        return Authorizer.of(self._session(), settings)
 
     def _make_controller(self, broker_epoch: Callable[[], int]) -> Controller:
         timers, journal = self._world.timers(self.name), self._world.history

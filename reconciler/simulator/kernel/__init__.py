@@ -7,6 +7,7 @@ hashes or at addresses: the same seed gives the same history in any process.
 
 from reconciler.simulator.kernel.faults import Fault, FaultRates
 from reconciler.simulator.kernel.messages import (
+    ANONYMOUS,
     CONSUMER,
     DURING_DELETE,
     AlterIsrRequest,
@@ -35,6 +36,7 @@ from reconciler.simulator.kernel.ports import Answer, Answered, Journal, Network
 from reconciler.simulator.kernel.world import START_MS, World
 
 __all__ = [
+    "ANONYMOUS",
     "CONSUMER",
     "DURING_DELETE",
     "START_MS",

@@ -21,6 +21,9 @@ from reconciler.protocol import ControlRequest, ControlResponse
 DURING_DELETE = -2
 """The leader that an UpdateMetadata request gives a partition whose topic is being deleted (FACTS §8)."""
 
+ANONYMOUS = "User:ANONYMOUS"
+"""The principal of a client that names none."""
+
 CONSUMER = -1
 """The replica ID in a fetch request of a consumer."""
 
@@ -135,6 +138,8 @@ class FetchRequest:
     offset: int
     """The first offset wanted: all before it are on the sender's disk."""
     broker_epoch: int = -1
+    principal: str = ANONYMOUS
+    """Of a consumer; a follower is a broker, which may fetch everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +158,7 @@ class ListOffsetsRequest:
 
     partition: TopicPartition
     topic_id: TopicId | None
+    principal: str = ANONYMOUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +198,7 @@ class ProduceRequest:
     partition: TopicPartition
     topic_id: TopicId | None
     value: str
+    principal: str = ANONYMOUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +214,7 @@ class MetadataRequest:
     """Asks any broker for topics; empty: for all topics."""
 
     topics: tuple[str, ...] = ()
-    principal: str = "User:ANONYMOUS"
+    principal: str = ANONYMOUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +226,8 @@ class MetadataResponse:
     controller_id: int
     unknown: tuple[str, ...] = ()
     """Requested topics that the broker does not know."""
+    unauthorized: tuple[str, ...] = ()
+    """Requested topics, known or not, that the principal may not describe: each has the error 29 (KIP37-6)."""
 
 
 Request: TypeAlias = (

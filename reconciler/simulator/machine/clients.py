@@ -16,6 +16,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.kernel import (
+    ANONYMOUS,
     CONSUMER,
     FetchRequest,
     FetchResponse,
@@ -44,11 +45,27 @@ class ClientMetadata:
 
     Attributes:
         topics: by name, as the last broker that answered knew them.
+        principal: in whose name the client asks.
+        unauthorized: the topics that the last broker that answered would not describe to it (KIP37-6).
     """
 
-    def __init__(self, endpoint: str, brokers: Sequence[int], network: Network, timers: Timers) -> None:
-        """Begin without any metadata; the brokers are asked in turn."""
+    def __init__(
+        self,
+        endpoint: str,
+        brokers: Sequence[int],
+        network: Network,
+        timers: Timers,
+        *,
+        principal: str = ANONYMOUS,
+        by_name: bool = False,
+    ) -> None:
+        """Begin without any metadata; the brokers are asked in turn.
+
+        ``by_name``: ask for the topics that somebody wants, and not for all, so that a refusal names the topic.
+        """
         self.topics: dict[str, TopicMetadata] = {}
+        self.principal, self.unauthorized = principal, frozenset[str]()
+        self._wanted: dict[str, None] | None = {} if by_name else None
         self._endpoint, self._brokers, self._network, self._timers = endpoint, tuple(brokers), network, timers
         self._turn = 0
         self._asking = False
@@ -61,11 +78,13 @@ class ClientMetadata:
 
     def partitions(self, topic: str) -> tuple[PartitionMetadata, ...]:
         """The partitions of a topic; none if it is not known."""
+        if self._wanted is not None:
+            self._wanted[topic] = None
         known = self.topics.get(topic)
         return () if known is None else known.partitions
 
     def refresh(self, then: Callable[[], None] | None = None) -> None:
-        """Ask for all topics again, until a broker answers, and then call ``then``; one request at a time."""
+        """Ask for the topics again, until a broker answers, and then call ``then``; one request at a time."""
         if then is not None:
             self._then.append(then)
         if not self._asking:
@@ -75,7 +94,8 @@ class ClientMetadata:
     def _ask(self) -> None:
         broker = self._brokers[self._turn % len(self._brokers)]
         self._turn += 1
-        self._network.call(self._endpoint, broker_endpoint(broker), MetadataRequest(), self._answered)
+        request = MetadataRequest(tuple(self._wanted or ()), self.principal)
+        self._network.call(self._endpoint, broker_endpoint(broker), request, self._answered)
 
     def _answered(self, response: Response | None) -> None:
         if not isinstance(response, MetadataResponse):
@@ -83,6 +103,7 @@ class ClientMetadata:
             return
         self._asking = False
         self.topics = {topic.topic: topic for topic in response.topics}
+        self.unauthorized = frozenset(response.unauthorized)
         then, self._then = self._then, []
         for each in then:
             each()
@@ -107,6 +128,7 @@ class Producer:
     Attributes:
         acknowledged: in the order in which the answers came.
         unsure: value → error or "no answer", of each record that may have been written or not.
+        unauthorized: the topics that a broker would not let it write to, or describe, at its last try.
         on_acknowledged: called with each record that is acknowledged.
     """
 
@@ -114,6 +136,7 @@ class Producer:
         """Make a producer; its values begin with its endpoint, for example ``client-1``."""
         self.acknowledged: list[AcknowledgedRecord] = []
         self.unsure: dict[str, str] = {}
+        self.unauthorized: set[str] = set()
         self.on_acknowledged: Callable[[AcknowledgedRecord], None] = lambda record: None
         self._endpoint, self._metadata, self._network, self._random = endpoint, metadata, network, random
         self._sent = 0
@@ -123,6 +146,7 @@ class Producer:
         partitions = self._metadata.partitions(topic)
         takes = [each for each in partitions if each.leader >= 0 and each.mode is PartitionMode.READ_WRITE]
         if not takes:
+            self.unauthorized |= self._metadata.unauthorized & {topic}
             self._metadata.refresh()
             return None
         chosen = self._random.choice(takes)
@@ -133,7 +157,7 @@ class Producer:
         self._network.call(
             self._endpoint,
             broker_endpoint(chosen.leader),
-            ProduceRequest(at, topic_id, value),
+            ProduceRequest(at, topic_id, value, self._metadata.principal),
             lambda response: self._answered(at, topic_id, value, response),
         )
         return value
@@ -141,11 +165,15 @@ class Producer:
     def _answered(self, at: TopicPartition, topic_id: TopicId | None, value: str, response: Response | None) -> None:
         if isinstance(response, ProduceResponse) and response.error is KafkaError.NONE:
             del self.unsure[value]
+            self.unauthorized.discard(at.topic)
             record = AcknowledgedRecord(at, topic_id, response.offset, value)
             self.acknowledged.append(record)
             self.on_acknowledged(record)
             return
-        self.unsure[value] = response.error.name if isinstance(response, ProduceResponse) else "no answer"
+        error = response.error if isinstance(response, ProduceResponse) else None
+        if error is KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            self.unauthorized.add(at.topic)
+        self.unsure[value] = "no answer" if error is None else error.name
         self._metadata.refresh()
 
 
@@ -161,12 +189,14 @@ class Consumer:
 
     Attributes:
         seen: each partition, under the topic ID that was believed, with its records in the order of their offsets.
+        unauthorized: the topics that a broker would not let it read, or describe, at its last try.
         on_record: called with every record that is read.
     """
 
     def __init__(self, endpoint: str, metadata: ClientMetadata, network: Network, *, by_name: bool = False) -> None:
         """Make a consumer; ``by_name``: it asks without topic IDs, as clients before KIP-516 do."""
         self.seen: dict[BelievedPartition, list[Record]] = {}
+        self.unauthorized: set[str] = set()
         self.on_record: Callable[[BelievedPartition, Record], None] = lambda believed, record: None
         self._endpoint, self._metadata, self._network, self._by_name = endpoint, metadata, network, by_name
         self._next: dict[BelievedPartition, int] = {}
@@ -188,6 +218,7 @@ class Consumer:
                     asked += 1
                     self._ask(believed, each.leader)
             if not readable:
+                self.unauthorized |= self._metadata.unauthorized & {topic}
                 self._metadata.refresh()
         return asked
 
@@ -195,9 +226,9 @@ class Consumer:
         at, topic_id = believed[0], None if self._by_name else believed[1]
         request: Request
         if believed in self._next:
-            request = FetchRequest(CONSUMER, at, topic_id, -1, self._next[believed])
+            request = FetchRequest(CONSUMER, at, topic_id, -1, self._next[believed], principal=self._metadata.principal)
         else:
-            request = ListOffsetsRequest(at, topic_id)
+            request = ListOffsetsRequest(at, topic_id, self._metadata.principal)
         self._asking.add(believed)
         endpoint = broker_endpoint(leader)
         self._network.call(self._endpoint, endpoint, request, lambda response: self._answered(believed, response))
@@ -207,6 +238,7 @@ class Consumer:
         if isinstance(response, ListOffsetsResponse) and response.error is KafkaError.NONE:
             self._next[believed] = response.start
         elif isinstance(response, FetchResponse) and response.error is KafkaError.NONE:
+            self.unauthorized.discard(believed[0].topic)
             for record in response.records:
                 self.seen.setdefault(believed, []).append(record)
                 self._next[believed] = record.offset + 1
@@ -215,4 +247,7 @@ class Consumer:
             if isinstance(response, FetchResponse) and response.error is KafkaError.OFFSET_OUT_OF_RANGE:
                 # The log is shorter than it was, so the consumer asks again where it begins.
                 self._next.pop(believed, None)
+            refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
+            if isinstance(response, (FetchResponse, ListOffsetsResponse)) and response.error is refused:
+                self.unauthorized.add(believed[0].topic)
             self._metadata.refresh()

@@ -17,6 +17,7 @@ from logstore import LogStoreError, Settings, check_fields
 from reconciler.errors import ReconcilerError, UsageError
 from reconciler.protocol import KIP516, Version
 from reconciler.simulator.kernel import Journal, Network, Request, Response, Timer, Timers, broker_endpoint
+from reconciler.simulator.zookeeper import AuthorizerSettings
 
 
 class Host:
@@ -116,6 +117,8 @@ class BrokerSettings:
     """The form in which StopReplica requests travel. KIP-516's has topic IDs and no leader epochs, so a copy that comes
     late deletes what was assigned again since. Version 4 has leader epochs and no topic IDs, so it takes a topic for an
     earlier one of its name: only for a cluster whose controller does not delete at once (KIP516-10)."""
+    authorizer: AuthorizerSettings | None = None
+    """Ask an authorizer before clients and administrators are obeyed (KIP37-6); None: everybody may do everything."""
     delays: Settings = field(default_factory=Settings)
     """How long what was staged is kept, by topic and namespace."""
 

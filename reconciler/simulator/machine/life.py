@@ -34,10 +34,11 @@ from reconciler.simulator.machine.fetching import FollowerFetching
 from reconciler.simulator.machine.host import Host, short_path
 from reconciler.simulator.machine.hosted_replicas import HostedReplicas
 from reconciler.simulator.machine.partition import InSyncSets
-from reconciler.simulator.machine.serving import LeaderRequests, MetadataCache
+from reconciler.simulator.machine.serving import LeaderRequests, MetadataCache, refuse_request
 from reconciler.simulator.zookeeper import (
     CONTROLLER,
     LOG_DIR_EVENTS,
+    Authorizer,
     NodeExistsError,
     Session,
     SimulatedZooKeeperError,
@@ -141,7 +142,16 @@ class BrokerLife:
         plain, number = (request.request, request.number) if isinstance(request, Numbered) else (request, None)
         self.host.guarded(f"{type(plain).__name__} of {sender}", lambda: self._handle(sender, plain, number, answer))
 
+    def authorizer(self) -> Authorizer | None:
+        """Give the authorizer, which reads ACLs by the broker's session; None: the broker has none."""
+        settings, session = self.host.settings.authorizer, self.session
+        return None if settings is None or session is None else Authorizer.of(session, settings)
+
     def _handle(self, sender: str, request: Request, number: int | None, answer: Answer) -> None:
+        refusal = refuse_request(self.authorizer(), request, self.store.topic_of)
+        if refusal is not None:
+            answer(refusal)
+            return
         match request:
             case LeaderAndIsrRequest() | StopReplicaRequest():
                 answer(self.control.handle(request, number))
@@ -158,7 +168,7 @@ class BrokerLife:
             case EpochEndRequest():
                 self.serving.epoch_end(request, answer)
             case MetadataRequest():
-                answer(self.metadata.answer(request))
+                answer(self.metadata.answer(request, self.authorizer()))
 
     def _update_metadata(self, request: UpdateMetadataRequest, number: int | None) -> KafkaError:
         """Epochs and the number are checked as in LeaderAndIsr (FACTS §4.2, 2 and 3)."""

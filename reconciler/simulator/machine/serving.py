@@ -3,7 +3,7 @@
 Every request is fenced by its topic ID first (KIP516-8): 103 if the replica has another, 100 if no replica has it, 3 if
 a request by name alone finds nothing; 56 while the disk is offline. A request without a name asks by ID alone; one with
 neither gets 42. Then comes the leader epoch: 74 if the sender's is older, 75 if it is newer, and 6 if this broker does
-not lead. Source: FACTS §4.4; DESIGN §4.
+not lead. Before all of that comes the authorizer, if there is one. Source: FACTS §4.4; DESIGN §4; KIP37-6.
 
 Clients get their metadata from the cache: the newest that controllers sent, by topic, with IDs and modes (KIP516-9,
 KIP694-1). An UpdateMetadata request names some partitions and leaves the others as they were. A leader of -2 removes a
@@ -35,6 +35,8 @@ from reconciler.simulator.kernel import (
     PartitionMetadata,
     ProduceRequest,
     ProduceResponse,
+    Request,
+    Response,
     Timer,
     TopicMetadata,
     UpdateMetadataRequest,
@@ -42,6 +44,8 @@ from reconciler.simulator.kernel import (
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.hosted_replicas import HostedReplicas
 from reconciler.simulator.machine.partition import HostedPartition
+from reconciler.simulator.zookeeper import Authorizer
+from reconciler.sources.zookeeper import AclOperation
 
 
 @dataclass(slots=True)
@@ -57,6 +61,34 @@ class _DelayedRequest:
     fetch: FetchRequest | None
     answer: Answer
     timer: Timer
+
+
+def refuse_request(
+    authorizer: Authorizer | None, request: Request, topic_of: Callable[[TopicId], str | None]
+) -> Response | None:
+    """Give the answer to a client that may not do what it asks for, 29; None: it may, or is a broker (KIP37-6).
+
+    As in Kafka, this comes before everything else, so that the answer does not say whether there is such a partition.
+    A request without a name counts for the topic with its ID; if there is none, there is nothing to refuse.
+    """
+    if authorizer is None:
+        return None
+    refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    operation: AclOperation
+    refusal: Response
+    match request:
+        case ProduceRequest():
+            operation, refusal = AclOperation.WRITE, ProduceResponse(refused)
+        case FetchRequest(replica_id=replica_id) if replica_id == CONSUMER:
+            operation, refusal = AclOperation.READ, FetchResponse(refused)
+        case ListOffsetsRequest():
+            operation, refusal = AclOperation.DESCRIBE, ListOffsetsResponse(refused)
+        case _:
+            return None
+    topic: str | None = request.partition.topic
+    if not topic:
+        topic = None if request.topic_id is None else topic_of(request.topic_id)
+    return None if topic is None or authorizer.allows(request.principal, operation, topic) else refusal
 
 
 class LeaderRequests:
@@ -241,12 +273,24 @@ class MetadataCache:
             if not known:
                 del self._partitions[topic.topic], self._ids[topic.topic]
 
-    def answer(self, request: MetadataRequest) -> MetadataResponse:
-        """Answer a client's request; with all topics if it names none."""
+    def answer(self, request: MetadataRequest, authorizer: Authorizer | None = None) -> MetadataResponse:
+        """Answer a client's request; with all topics if it names none.
+
+        A topic that the principal may not describe is left out where all are asked for, and answered with 29 where it
+        is named, also if there is no such topic (KIP37-6).
+        """
         wanted = request.topics or tuple(sorted(self._partitions))
-        unknown = tuple(topic for topic in wanted if topic not in self._partitions)
-        found = tuple(self._topic(topic) for topic in wanted if topic in self._partitions)
-        return MetadataResponse(found, self.live_brokers, self.controller_id, unknown)
+        describe = AclOperation.DESCRIBE
+        hidden = (
+            ()
+            if authorizer is None
+            else tuple(topic for topic in wanted if not authorizer.allows(request.principal, describe, topic))
+        )
+        shown = [topic for topic in wanted if topic not in hidden]
+        unknown = tuple(topic for topic in shown if topic not in self._partitions)
+        found = tuple(self._topic(topic) for topic in shown if topic in self._partitions)
+        refused = hidden if request.topics else ()
+        return MetadataResponse(found, self.live_brokers, self.controller_id, unknown, refused)
 
     def _topic(self, topic: str) -> TopicMetadata:
         known = self._partitions[topic]

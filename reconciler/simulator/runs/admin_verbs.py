@@ -1,7 +1,7 @@
 """The administrator's verbs of a scenario: alter, reassign, elect, delete, describe and list (KIP4-1).
 
 Commands go to the active controller and are answered at once; what they begin is done later, which ``describe`` shows.
-Descriptions and lists are lines of the history, and so are their errors: to ask for a topic that is gone is no failure.
+Descriptions and lists are lines of the history, and so are their errors. Each verb asks in the name of a principal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.errors import RefusedError
 from reconciler.simulator.admin import Admin, AlterTopic, CommandOutcome, GivenPartition, TopicDescription
-from reconciler.simulator.cluster import Cluster
+from reconciler.simulator.cluster import AnsweredError, Cluster
+from reconciler.simulator.kernel import ANONYMOUS
 from reconciler.text import count
 
 
@@ -33,42 +34,55 @@ class AdminVerbs:
             "list": self._list,
         }
 
-    def _alter(self, topic: str, change: Mapping[str, Any]) -> None:
-        _check(self._admin().alter_topics([AlterTopic(topic, **change)])[topic])
+    def _alter(self, topic: str, change: Mapping[str, Any], *, principal: str = ANONYMOUS) -> None:
+        _check(self._admin().alter_topics([AlterTopic(topic, **change)], principal)[topic])
 
-    def _delete(self, topic: str, which: int | None = None) -> None:
+    def _delete(self, topic: str, which: int | None = None, *, principal: str = ANONYMOUS) -> None:
         """Delete a topic by its name, or by the ID of one of those that had the name, and wait until it is gone."""
         if which is None:
-            self._cluster.delete_topic(topic)
+            self._cluster.delete_topic(topic, principal=principal)
             return
         given = self._topic_id(topic, which)
-        _check(self._admin().delete_topics([given])[given])
+        _check(self._admin().delete_topics([given], principal)[given])
         self._cluster.run_until(f"{topic} is gone", lambda: not self._cluster.oracle.is_there(topic))
 
-    def _reassign(self, partition: TopicPartition, brokers: tuple[int, ...], which: int | None = None) -> None:
+    def _reassign(
+        self,
+        partition: TopicPartition,
+        brokers: tuple[int, ...],
+        which: int | None = None,
+        *,
+        principal: str = ANONYMOUS,
+    ) -> None:
         given: GivenPartition = partition
         if which is not None:
             given = (self._topic_id(partition.topic, which), partition.partition)
-        _check(self._admin().reassign([(given, tuple(map(int, brokers)))])[given])
+        _check(self._admin().reassign([(given, tuple(map(int, brokers)))], principal)[given])
 
-    def _elect(self, partition: TopicPartition | None = None) -> None:
+    def _elect(self, partition: TopicPartition | None = None, *, principal: str = ANONYMOUS) -> None:
         """Elect the first replica of a partition; without one, of every partition that another replica leads."""
-        outcomes = self._admin().elect_preferred([] if partition is None else [partition])
+        outcomes = self._admin().elect_preferred([] if partition is None else [partition], principal)
         for outcome in outcomes.values():
             if partition is not None or outcome.error is not KafkaError.ELECTION_NOT_NEEDED:
                 _check(outcome)
 
-    def _describe(self, topic: str | None = None, which: int | None = None) -> None:
-        """Describe the brokers and one topic, by its name or by the ID of one that had the name; or all topics."""
+    def _describe(self, topic: str | None = None, which: int | None = None, *, principal: str = ANONYMOUS) -> None:
+        """Describe the brokers and one topic, by its name or by the ID of one that had the name; or all topics.
+
+        Raises:
+            AnsweredError: the topic cannot be described; the history says why.
+        """
         given = [] if topic is None else [topic if which is None else self._topic_id(topic, which)]
-        brokers = [f"{each.node_id} at {each.host}:{each.port}" for each in self._admin().describe_brokers()]
+        brokers = [f"{each.node_id} at {each.host}:{each.port}" for each in self._admin().describe_brokers(principal)]
         self._say(f"live brokers: {', '.join(brokers) or 'none is known yet'}")
-        for found in self._cluster.describe_topics(given):
+        for found in self._cluster.describe_topics(given, principal=principal):
             for line in _lines(found):
                 self._say(line)
+            if found.error is not KafkaError.NONE:
+                raise AnsweredError(found.error, "the broker", found.message)
 
-    def _list(self) -> None:
-        self._say(f"topics: {', '.join(self._admin().list_topics()) or 'none'}")
+    def _list(self, *, principal: str = ANONYMOUS) -> None:
+        self._say(f"topics: {', '.join(self._admin().list_topics(principal)) or 'none'}")
 
     def _admin(self) -> Admin:
         active = self._cluster.active
@@ -82,7 +96,7 @@ class AdminVerbs:
 
 def _check(outcome: CommandOutcome) -> None:
     if outcome.error is not KafkaError.NONE:
-        raise RefusedError(f"the controller answers {outcome.error.name}: {outcome.message}")
+        raise AnsweredError(outcome.error, "the controller", outcome.message)
 
 
 def _lines(found: TopicDescription) -> Iterator[str]:

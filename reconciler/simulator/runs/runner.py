@@ -12,10 +12,12 @@ from logstore import KafkaError, LogStoreError
 from logstore.store import LogStore
 from reconciler.errors import ReconcilerError, RefusedError
 from reconciler.simulator.checks import BrokenInvariantError, Invariants, check_converged, converge, let_delays_pass
-from reconciler.simulator.cluster import Cluster
+from reconciler.simulator.cluster import AnsweredError, Cluster
+from reconciler.simulator.kernel import ANONYMOUS
 from reconciler.simulator.machine import MachineDisks
 from reconciler.simulator.runs.admin_verbs import AdminVerbs
 from reconciler.simulator.runs.scenario import Scenario, ScenarioLine
+from reconciler.sources.zookeeper import Acl, AclOperation
 
 
 def play(scenario: Scenario, cluster: Cluster) -> None:
@@ -34,6 +36,10 @@ class _Runner:
         """Topic name → every ID that it has had, in order."""
         self._verbs: Mapping[str, Callable[..., object]] = {
             "create": self._create,
+            "namespace create": self._namespace,
+            "config": self._config,
+            "allow": lambda *acl, **who: self._acl(*acl, allow=True, **who),
+            "deny": lambda *acl, **who: self._acl(*acl, allow=False, **who),
             "produce": cluster.produce,
             "stop": cluster.stop_broker,
             "start": cluster.start_broker,
@@ -51,6 +57,7 @@ class _Runner:
             "expect nothing-staged": self._expect_nothing_staged,
             "expect records": self._expect_records,
             "expect leader": self._expect_leader,
+            "expect topics": self._expect_topics,
             **AdminVerbs(cluster, self._topic_id).verbs,
         }
 
@@ -59,25 +66,51 @@ class _Runner:
         for line in scenario.lines:
             self.cluster.world.history.say("scenario", line.text)
             try:
-                self._verbs[line.verb](*line.values)
+                self._play(line)
                 self.invariants.look(everywhere=True)
             except (ReconcilerError, LogStoreError) as error:
                 raise BrokenInvariantError(_message(scenario, line, error)) from error
 
-    def _create(self, topic: str, partitions: int, factor: int, assignment: Any) -> None:
-        made = self.cluster.create_topic(topic, partitions or 1, factor or 1, assignment=assignment)
+    def _play(self, line: ScenarioLine) -> None:
+        who = {} if line.principal is None else {"principal": line.principal}
+        try:
+            self._verbs[line.verb](*line.values, **who)
+        except AnsweredError as answered:
+            if line.refused is None and line.verb == "describe":
+                # The history has the error: to ask for a topic that is gone is no failure.
+                return
+            if answered.error.value != line.refused:
+                raise
+            return
+        if line.refused is not None:
+            raise BrokenInvariantError(f"it was done, and error {line.refused} was expected")
+
+    def _namespace(self, namespace: str, principal: str = ANONYMOUS) -> None:
+        self.cluster.command(lambda admin: admin.create_namespace(namespace, principal))
+
+    def _config(self, namespace: str, config: Mapping[str, str], principal: str = ANONYMOUS) -> None:
+        self.cluster.command(lambda admin: admin.alter_namespace_configs(namespace, config, principal=principal))
+
+    def _acl(self, whom: str, operation: AclOperation, scope: str, *, allow: bool, principal: str = ANONYMOUS) -> None:
+        acl = Acl(whom, operation, allow)
+        self.cluster.command(lambda admin: admin.alter_acls(scope, [acl], principal=principal))
+
+    def _create(self, topic: str, partitions: int, factor: int, assignment: Any, principal: str = ANONYMOUS) -> None:
+        made = self.cluster.create_topic(
+            topic, partitions or 1, factor or 1, assignment=assignment, principal=principal
+        )
         self.ids.setdefault(topic, []).append(made)
 
-    def _partitions(self, topic: str, total: int, delay_ms: int) -> None:
+    def _partitions(self, topic: str, total: int, delay_ms: int, principal: str = ANONYMOUS) -> None:
         """As ``--alter --partitions N --delete-partitions-delay TIME`` (KIP694-5)."""
         active = self.cluster.active
         if active is None:
             raise RefusedError("there is no controller to ask")
-        found = active.admin.set_partitions(topic, total, delay_ms)
+        found = active.admin.set_partitions(topic, total, delay_ms, principal)
         for warning in found.warnings:
             self.cluster.world.history.say("admin", warning)
         if found.outcome.error is not KafkaError.NONE:
-            raise RefusedError(f"the controller answers {found.outcome.error.name}: {found.outcome.message}")
+            raise AnsweredError(found.outcome.error, "the controller", found.outcome.message)
 
     def _fail_over(self) -> None:
         active = self.cluster.active
@@ -122,8 +155,18 @@ class _Runner:
                 f"broker {node_id} still has {', '.join(each.location for each in staged)} staged"
             )
 
-    def _expect_records(self, topic: str, count: int) -> None:
-        seen = self.cluster.consume(topic)
+    def _expect_topics(self, names: tuple[str, ...], principal: str = ANONYMOUS) -> None:
+        active = self.cluster.active
+        if active is None:
+            raise RefusedError("there is no controller to ask")
+        found = active.admin.list_topics(principal)
+        if found != sorted(names):
+            raise BrokenInvariantError(
+                f"{principal} sees {', '.join(found) or 'no topic'}, and {', '.join(names) or 'none'} was expected"
+            )
+
+    def _expect_records(self, topic: str, count: int, principal: str = ANONYMOUS) -> None:
+        seen = self.cluster.consume(topic, principal=principal)
         if len(seen) != count:
             raise BrokenInvariantError(f"{len(seen)} records can be read from {topic}, and {count} were expected")
 

@@ -26,10 +26,23 @@ An administrator's commands are answered at once, and done later (KIP4-1)::
     delete orders 2              by name or ID, and wait until it is gone
     list                         the topics, into the history
 
-Others: ``partitions orders 1 20s`` (another number of them; what goes can be read for so long), ``fail-over``,
-``disk-fails 2 0``, ``disk-back``, ``disk-replaced``, and ``expect absent | leader | nothing-staged``. ``brokers``,
-``log-dirs``, ``racks a,a,b`` (of each broker) and ``placement kraft`` come first. Lines that cannot be parsed are all
-reported at once, with their numbers, and nothing is played.
+Others: ``partitions orders 1 20s`` (another number of them; what goes can be read for so long), ``namespace create
+org:apache``, ``config org retention.ms=1000`` (of a namespace), ``fail-over``, ``disk-fails 2 0``, ``disk-back``,
+``disk-replaced``, and ``expect absent | leader | nothing-staged | topics``. ``brokers``, ``log-dirs``, ``racks a,a,b``
+(of each broker), ``placement kraft`` and ``scheme namespaced`` (of the log dirs) come first.
+
+``super-users User:root``, which comes first too, gives every broker an authorizer (KIP37-6). Then a line can be
+somebody's, can be expected to be refused with an error of Kafka's, or both; and rights are given and taken::
+
+    super-users User:root
+    as User:root namespace create alpha
+    as User:root allow User:ann All alpha:       to a namespace, with : at its end; to a topic; or, *, to the cluster
+    as User:ann create alpha:orders 1 3
+    refused 29 as User:bob produce alpha:orders 1
+    as User:bob expect topics none               or their names, with commas between
+
+``deny`` is written as ``allow`` is. Lines that cannot be parsed are all reported at once, with their numbers, and
+nothing is played.
 """
 
 from __future__ import annotations
@@ -40,10 +53,12 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
+from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore import InvalidSettingError, parse_duration
 from reconciler.errors import UsageError
 from reconciler.simulator.placement import Placement
+from reconciler.sources.zookeeper import AclOperation
 
 _PARTITION = re.compile(r"(.+)-([0-9]{1,9})", re.ASCII)
 _MOST_BROKERS = 50
@@ -57,11 +72,15 @@ class ScenarioLine:
     verb: str
     values: Sequence[object]
     text: str
+    principal: str | None = None
+    """Whose line it is; None: nobody's in particular."""
+    refused: int | None = None
+    """The number of the error with which it has to be refused; None: it has to be done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A parsed scenario."""
+    """A parsed scenario; without super users its brokers have no authorizer."""
 
     name: str
     brokers: int = 3
@@ -70,6 +89,8 @@ class Scenario:
     racks: tuple[str, ...] = ()
     """One for each broker; empty: they have none."""
     placement: Placement = Placement.ZOOKEEPER
+    scheme: Scheme = Scheme.FLAT
+    super_users: tuple[str, ...] | None = None
 
 
 def parse_scenario(text: str, name: str) -> Scenario:
@@ -83,6 +104,8 @@ def parse_scenario(text: str, name: str) -> Scenario:
         "log-dirs": 2,
         "racks": (),
         "placement": Placement.ZOOKEEPER,
+        "scheme": Scheme.FLAT,
+        "super-users": None,
     }
     racks_at = 0, ""
     lines: list[ScenarioLine] = []
@@ -97,9 +120,7 @@ def parse_scenario(text: str, name: str) -> Scenario:
                 head[words[0]] = _head(words, begun=bool(lines))
                 racks_at = (number, plain) if words[0] == "racks" else racks_at
             else:
-                verb = " ".join(words[:2]) if words[0] == "expect" else words[0]
-                values = _read(verb, words[2:] if words[0] == "expect" else words[1:])
-                lines.append(ScenarioLine(number, verb, values, " ".join(words)))
+                lines.append(_line(number, words))
         except ValueError as error:
             wrong.append((number, plain, str(error)))
     if head["racks"] and len(head["racks"]) != head["brokers"]:
@@ -108,7 +129,9 @@ def parse_scenario(text: str, name: str) -> Scenario:
     if wrong:
         reasons = [f"line {number}, {plain!r:.60}: {why}" for number, plain, why in sorted(wrong)]
         raise UsageError(f"{name} is no scenario: {'; '.join(reasons)}")
-    return Scenario(name, head["brokers"], head["log-dirs"], tuple(lines), head["racks"], head["placement"])
+    counts = head["brokers"], head["log-dirs"]
+    others = head["racks"], head["placement"], head["scheme"], head["super-users"]
+    return Scenario(name, *counts, tuple(lines), *others)
 
 
 def shipped_scenarios() -> dict[str, str]:
@@ -148,6 +171,29 @@ def _head(words: Sequence[str], *, begun: bool) -> object:
     return read(words[1])
 
 
+def _line(number: int, words: Sequence[str]) -> ScenarioLine:
+    """Parse one line: ``refused ERROR`` and ``as PRINCIPAL``, in either order or missing; then a verb and its words."""
+    left, refused, principal = list(words), None, None
+    while left[:1] in (["refused"], ["as"]):
+        what = left[0]
+        if len(left) < 3:
+            wants = "the number of an error" if what == "refused" else "a principal"
+            raise ValueError(f"{what} wants {wants}, and a line")
+        if what == "refused" and refused is None:
+            refused = _number(left[1], 1)
+        elif what == "as" and principal is None:
+            principal = _principal(left[1])
+        else:
+            raise ValueError(f"{what} comes once in a line")
+        left = left[2:]
+    words_of_verb = 2 if left[0] in ("expect", "namespace") else 1
+    verb = " ".join(left[:words_of_verb])
+    values = _read(verb, left[words_of_verb:])
+    if principal is not None and verb not in _SOMEBODYS:
+        raise ValueError(f"{verb} is nobody's; of a principal are {', '.join(_SOMEBODYS)}")
+    return ScenarioLine(number, verb, values, " ".join(words), principal, refused)
+
+
 def _number(text: str, least: int = 0, most: int = 1_000_000) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9 or not least <= int(text) <= most:
         raise ValueError(f"{text!r:.20} is no number from {least} to {most}")
@@ -169,6 +215,12 @@ def _placement(text: str) -> Placement:
     if text not in tuple(Placement):
         raise ValueError(f"there is no placement {text!r:.20}; there are {', '.join(Placement)}")
     return Placement(text)
+
+
+def _scheme(text: str) -> Scheme:
+    if text not in (Scheme.FLAT, Scheme.NAMESPACED):
+        raise ValueError(f"{text!r:.30} is no scheme for a scenario: {Scheme.FLAT} or {Scheme.NAMESPACED}")
+    return Scheme(text)
 
 
 def _node(text: str) -> _NodeId:
@@ -195,6 +247,32 @@ def _milliseconds(text: str) -> int:
         return parse_duration(text)
     except InvalidSettingError as error:
         raise ValueError(str(error)) from error
+
+
+def _principal(text: str) -> str:
+    kind, colon, name = text.partition(":")
+    if not (kind and colon and name):
+        raise ValueError(f"{text!r:.40} is no principal such as User:ann")
+    return text
+
+
+def _principals(text: str) -> tuple[str, ...]:
+    return tuple(map(_principal, text.split(",")))
+
+
+def _operation(text: str) -> AclOperation:
+    if text not in list(AclOperation):
+        raise ValueError(f"{text!r:.30} is no operation; there are {', '.join(AclOperation)}")
+    return AclOperation(text)
+
+
+def _scope(text: str) -> str:
+    """Parse to what an ACL belongs: a topic, a namespace with ``:`` at its end, or ``*``, the cluster."""
+    return "" if text == "*" else text
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return () if text == "none" else tuple(text.split(","))
 
 
 def _assignment(words: Sequence[str]) -> Mapping[int, Sequence[int]]:
@@ -251,11 +329,17 @@ _HEADS: Mapping[str, tuple[str, _Reader]] = {
     "log-dirs": ("number", _count),
     "racks": ("list such as a,a,b", _racks),
     "placement": ("name", _placement),
+    "scheme": ("word", _scheme),
+    "super-users": ("list such as User:ann,User:bob", _principals),
 }
 """Each line that comes before everything else: what it wants, and its parser."""
 
 _VERBS: Mapping[str, tuple[_Reader, ...]] = {
     "delete": (str,),
+    "namespace create": (str,),
+    "config": (str, _config),
+    "allow": (_principal, _operation, _scope),
+    "deny": (_principal, _operation, _scope),
     "produce": (str, _number),
     "stop": (_node,),
     "start": (_node,),
@@ -277,6 +361,7 @@ _VERBS: Mapping[str, tuple[_Reader, ...]] = {
     "expect nothing-staged": (_node,),
     "expect records": (str, _number),
     "expect leader": (_partition, _node),
+    "expect topics": (_names,),
 }
 """The parsers of each verb's arguments."""
 
@@ -287,6 +372,12 @@ _MORE: Mapping[str, tuple[_Reader, ...]] = {
     "describe": (str, _number),
 }
 """The parsers of arguments that may be left out."""
+
+_SOMEBODYS = (
+    *("create", "alter", "delete", "partitions", "reassign", "elect", "describe", "list"),
+    *("namespace create", "config", "allow", "deny", "produce", "expect records", "expect topics"),
+)
+"""The verbs for which a principal asks the cluster."""
 
 
 def _read(verb: str, words: Sequence[str]) -> Sequence[object]:

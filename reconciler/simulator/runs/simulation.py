@@ -29,6 +29,7 @@ from reconciler.simulator.placement import Placement
 from reconciler.simulator.runs.runner import play
 from reconciler.simulator.runs.scenario import Scenario
 from reconciler.simulator.runs.workload import Workload
+from reconciler.simulator.zookeeper import AuthorizerSettings
 from reconciler.sources import save_state
 
 _FAULTS_MS = 300
@@ -106,10 +107,11 @@ def play_scenario(
     The disks stay in ``folder``, with the cluster's metadata; None: nowhere. ``placement`` goes before the scenario's
     own; None: that one counts.
     """
+    authorizer = None if scenario.super_users is None else AuthorizerSettings(scenario.super_users)
     settings = ClusterSettings(
         scenario.brokers,
         scenario.log_dirs,
-        broker=BrokerSettings(cluster_id=CLUSTER_ID),
+        broker=BrokerSettings(cluster_id=CLUSTER_ID, scheme=scenario.scheme, authorizer=authorizer),
         controller=ControllerSettings(placement=placement or scenario.placement),
         fewer_partitions=FewerPartitionsSettings(enabled=True, interval_ms=2_000),
         racks=scenario.racks,

@@ -1,5 +1,6 @@
 """A small ZooKeeper in memory, and what Kafka keeps in it."""
 
+from reconciler.simulator.zookeeper.authorizer import Authorizer, AuthorizerSettings
 from reconciler.simulator.zookeeper.kafka_nodes import (
     encode_broker,
     read_brokers,
@@ -8,6 +9,7 @@ from reconciler.simulator.zookeeper.kafka_nodes import (
 )
 from reconciler.simulator.zookeeper.kafka_paths import (
     BROKERS,
+    CLUSTER_ACLS,
     CLUSTER_CONFIG,
     CLUSTER_ID,
     CONFIGS,
@@ -52,6 +54,7 @@ from reconciler.simulator.zookeeper.server import Session, ZooKeeper
 
 __all__ = [
     "BROKERS",
+    "CLUSTER_ACLS",
     "CLUSTER_CONFIG",
     "CLUSTER_ID",
     "CONFIGS",
@@ -67,6 +70,8 @@ __all__ = [
     "REASSIGN_PARTITIONS",
     "TOPICS",
     "TOPIC_ACLS",
+    "Authorizer",
+    "AuthorizerSettings",
     "BadVersionError",
     "Check",
     "Create",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from reconciler.simulator.zookeeper.kafka_paths import BROKERS, PARTITIONS, TOPICS, broker_path, name_at
 from reconciler.simulator.zookeeper.server import Session
 from reconciler.sources.zookeeper import (
+    NAMESPACES_FEATURE,
     TopicNode,
     decode_end_point,
     decode_number,
@@ -43,8 +44,9 @@ def read_namespaces(session: Session) -> list[str]:
 
 
 def encode_broker(node_id: int, *, rack: str | None = None, timestamp_ms: int = 0) -> bytes:
-    """Encode a broker's registration with the end points of the simulator's network."""
-    return encode_registration(f"broker-{node_id}", 9092, rack=rack, timestamp_ms=timestamp_ms)
+    """Encode a broker's registration with the end points of the simulator's network; it knows namespaces (KIP-37)."""
+    features = (NAMESPACES_FEATURE,)
+    return encode_registration(f"broker-{node_id}", 9092, rack=rack, timestamp_ms=timestamp_ms, features=features)
 
 
 def read_brokers(session: Session) -> dict[int, BrokerNode]:

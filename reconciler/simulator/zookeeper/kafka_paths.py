@@ -10,6 +10,7 @@
     /admin/delete_topic_partitions/org:apache:orders     fewer partitions: the request and its progress (KIP694-3)
     /admin/delete_namespaces/org:apache                  a namespace to be deleted with its last topic (KIP37-3)
     /kafka-acl/Topic/org/apache/orders                   its ACLs; /kafka-acl/Namespace/org/apache: a namespace's
+    /kafka-acl/Cluster/kafka-cluster                     those of the cluster itself
 
 KIP-37 draws configs twice, as ``/configs/topics/<namespace>/<topic>`` and as ``/configs/<namespace>/topics/<topic>``.
 The simulator takes the first, for configs and ACLs alike: with the second, nothing would distinguish a tier called
@@ -25,15 +26,13 @@ from reconciler.sources import zookeeper
 
 TOPICS, DELETE_TOPICS, CLUSTER_ID = zookeeper.TOPICS, zookeeper.MARKED, zookeeper.CLUSTER_ID
 CONTROLLER, CONTROLLER_EPOCH = zookeeper.CONTROLLER, zookeeper.CONTROLLER_EPOCH
-BROKERS = "/brokers/ids"
+BROKERS = zookeeper.BROKERS
 DELETE_PARTITIONS = "/admin/delete_topic_partitions"
 REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 PREFERRED_ELECTION = "/admin/preferred_replica_election"
 DELETE_NAMESPACES = "/admin/delete_namespaces"
-CONFIGS = "/config/topics"
-CLUSTER_CONFIG = "/config/brokers/<default>"
-TOPIC_ACLS = "/kafka-acl/Topic"
-NAMESPACE_ACLS = "/kafka-acl/Namespace"
+CONFIGS, CLUSTER_CONFIG = zookeeper.CONFIGS, zookeeper.CLUSTER_CONFIG
+TOPIC_ACLS, NAMESPACE_ACLS, CLUSTER_ACLS = zookeeper.TOPIC_ACLS, zookeeper.NAMESPACE_ACLS, zookeeper.CLUSTER_ACLS
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 ISR_CHANGES = "/isr_change_notification"
 

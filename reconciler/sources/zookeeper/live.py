@@ -134,6 +134,16 @@ def session(address: str, before: str = "", then: str = "try again") -> Iterator
         client.close()
 
 
+def node_at(client: Any, path: str) -> Any:
+    """Return data and status of a node, by a client of :func:`session`; None: there is no such node."""
+    from kazoo.exceptions import NoNodeError
+
+    try:
+        return client.get(path)
+    except NoNodeError:
+        return None
+
+
 class _LastWarning(logging.Handler):
     """Keeps the last warning of a client for the error message, and off standard error."""
 

@@ -21,7 +21,7 @@ from layout.topic import TopicPartition
 
 TOPICS, BROKERS, MARKED = "/brokers/topics", "/brokers/ids", "/admin/delete_topics"
 CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH = "/cluster/id", "/controller", "/controller_epoch"
-MIGRATION = "/migration"
+MIGRATION, CONFIGS, CLUSTER_CONFIG = "/migration", "/config/topics", "/config/brokers/<default>"
 """Paths below the cluster's root; a topic that is to go is marked below :data:`MARKED`."""
 
 KEPT = re.compile(
@@ -36,6 +36,9 @@ _LEADS_TO_STATES = re.compile(r"/partitions(?:/[0-9]+)?\Z")
 _STATE_NODE = re.compile(r"(.+)/partitions/([0-9]{1,10})/state", re.DOTALL)
 _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 _INT32_MAX = 2**31 - 1
+
+NAMESPACES_FEATURE = "namespaces"
+"""The feature in the registration of a broker that knows namespaces (KIP-37); no release of Kafka has it."""
 
 TOPIC_VERSION = 3
 """Version of a topic's node that can hold a topic ID (Kafka 2.8 and later)."""
@@ -205,11 +208,14 @@ def migrated_to(data: bytes) -> int | None:
     return found if is_int(found, 32) and found >= 0 else None
 
 
-def encode_registration(host: str, port: int, *, rack: str | None = None, timestamp_ms: int = 0) -> bytes:
-    """Encode a broker's registration, version 5, with one end point."""
+def encode_registration(
+    host: str, port: int, *, rack: str | None = None, timestamp_ms: int = 0, features: Sequence[str] = ()
+) -> bytes:
+    """Encode a broker's registration, version 5, with one end point; of each feature it supports version 1."""
     node: dict[str, Any] = {"listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"}, "jmx_port": -1}
     node |= {"endpoints": [f"PLAINTEXT://{host}:{port}"], "host": host, "port": port}
-    node |= {"features": {}, "timestamp": str(timestamp_ms), "version": 5}
+    supported = {feature: {"min_version": 1, "max_version": 1} for feature in features}
+    node |= {"features": supported, "timestamp": str(timestamp_ms), "version": 5}
     return orjson.dumps(node if rack is None else node | {"rack": rack})
 
 
@@ -224,6 +230,12 @@ def decode_end_point(data: bytes) -> tuple[str, int]:
     node = _object(data)
     host, port = node.get("host"), node.get("port")
     return (host, port) if isinstance(host, str) and type(port) is int else ("", -1)
+
+
+def decode_features(data: bytes) -> frozenset[str]:
+    """Decode the names of the features in a broker's registration; none when it cannot be read, or is older."""
+    features = _object(data).get("features")
+    return frozenset(features) if isinstance(features, dict) else frozenset()
 
 
 def encode_controller(node_id: int, timestamp_ms: int = 0) -> bytes:

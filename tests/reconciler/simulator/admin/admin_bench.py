@@ -6,24 +6,23 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
-import orjson
-
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import Admin
-from reconciler.simulator.admin.acls import Acl, Authorizer
 from reconciler.simulator.admin.commands import TopicDescription
 from reconciler.simulator.kernel import LiveBroker, MetadataRequest, MetadataResponse, PartitionMetadata, TopicMetadata
 from reconciler.simulator.zookeeper import (
+    CLUSTER_ACLS,
     NAMESPACE_ACLS,
     TOPIC_ACLS,
+    Authorizer,
     Session,
     ZooKeeper,
     kafka_nodes,
     kafka_paths,
     path_below,
 )
-from reconciler.sources.zookeeper import TopicNode, znodes
+from reconciler.sources.zookeeper import Acl, TopicNode, encode_acls, znodes
 
 
 class Crank:
@@ -172,23 +171,12 @@ def is_preferred(description: TopicDescription) -> bool:
     return all(partition.leader == partition.replicas[0] for partition in description.partitions)
 
 
-def encode_acls(acls: Iterable[Acl]) -> bytes:
-    """Encode ACLs as Kafka writes them, for every host."""
-    entries = [
-        {
-            "principal": acl.principal,
-            "permissionType": "Allow" if acl.allow else "Deny",
-            "operation": acl.operation.value,
-            "host": "*",
-        }
-        for acl in sorted(set(acls))
-    ]
-    return orjson.dumps({"version": 1, "acls": entries})
-
-
-def set_acls(session: Session, acls: Iterable[Acl], *, topic: str = "", namespace: str = "") -> None:
-    """Give a topic or a namespace, by full name, exactly these ACLs."""
+def set_acls(
+    session: Session, acls: Iterable[Acl], *, topic: str = "", namespace: str = "", cluster: bool = False
+) -> None:
+    """Give a topic or a namespace, by full name, or the cluster, exactly these ACLs."""
     path = path_below(TOPIC_ACLS, topic) if topic else path_below(NAMESPACE_ACLS, namespace)
+    path = CLUSTER_ACLS if cluster else path
     data = encode_acls(acls)
     if session.find(path) is None:
         session.create(path, data, parents=True)

@@ -12,11 +12,11 @@ import pytest
 from layout.ids import TopicId
 from logstore import KafkaError
 from reconciler.simulator.admin import Admin, CommandOutcome, CreateTopic, DeletePartitions
-from reconciler.simulator.admin.acls import Acl, AclOperation, Authorizer
 from reconciler.simulator.admin.delete import ALL
 from reconciler.simulator.controller import FewerPartitionsSettings, decode_fewer_partitions
 from reconciler.simulator.kernel import PartitionMode
-from reconciler.simulator.zookeeper import delete_partitions_path, topics_to_delete
+from reconciler.simulator.zookeeper import Authorizer, delete_partitions_path, topics_to_delete
+from reconciler.sources.zookeeper import Acl, AclOperation
 from tests.reconciler.simulator.admin.admin_bench import AdminBench, set_acls
 
 

@@ -7,11 +7,10 @@ import pytest
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import CommandOutcome, CreateTopic
-from reconciler.simulator.admin.acls import Acl, AclOperation
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.zookeeper_namespaces import NamespaceSweep
 from reconciler.simulator.zookeeper import kafka_paths
-from reconciler.sources.zookeeper import znodes
+from reconciler.sources.zookeeper import Acl, AclOperation, znodes
 from tests.reconciler.simulator.admin.admin_bench import AdminBench, set_acls, take_away
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,12 @@ import pytest
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.errors import RefusedError, UsageError
-from reconciler.simulator.cluster import Cluster
+from reconciler.simulator.cluster import AnsweredError, Cluster
 from reconciler.simulator.cluster.cluster import NotInTimeError
 from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
-from reconciler.simulator.kernel import LiveBroker, MetadataRequest, MetadataResponse
-from reconciler.simulator.zookeeper import kafka_paths
-from reconciler.sources.zookeeper import znodes
+from reconciler.simulator.kernel import ANONYMOUS, LiveBroker, MetadataRequest, MetadataResponse
+from reconciler.simulator.zookeeper import AuthorizerSettings, kafka_paths
+from reconciler.sources.zookeeper import Acl, AclOperation, znodes
 from tests.reconciler.simulator.conftest import NewCluster
 
 ORDERS = TopicPartition("orders", 0)
@@ -194,3 +195,65 @@ def test_a_broker_that_is_not_there_is_said_with_those_that_are(node_id: object)
         for act in (cluster.start_broker, cluster.stop_broker, cluster.crash_broker):
             with pytest.raises(UsageError, match=f"there is no broker {node_id!r} in this cluster: 1, 2, 3 are in it"):
                 act(node_id)
+
+
+ANN, BOB, ROOT = "User:ann", "User:bob", "User:root"
+
+
+@pytest.fixture
+def guarded(new_cluster: NewCluster) -> Cluster:
+    """A cluster with an authorizer, in which Ann may do everything with orders, and Bob may see it."""
+    cluster = new_cluster(authorizer=AuthorizerSettings((ROOT,)))
+    rights = [Acl(ANN, AclOperation.ALL), Acl(BOB, AclOperation.DESCRIBE)]
+    cluster.command(lambda admin: admin.alter_acls("orders", rights, principal=ROOT))
+    cluster.create_topic("orders", principal=ANN)
+    return cluster
+
+
+def answered(error: KafkaError, act: Callable[[], object]) -> None:
+    with pytest.raises(AnsweredError) as refused:
+        act()
+    assert refused.value.error is error
+
+
+# KIP37-6
+def test_brokers_with_an_authorizer_obey_whom_the_acls_let(guarded: Cluster) -> None:
+    written = guarded.produce("orders", 2, principal=ANN)
+    assert guarded.consume("orders", principal=ANN) == written
+    assert guarded.consume("orders", principal=ROOT) == written
+    refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    for principal in (BOB, ANONYMOUS):
+        answered(refused, lambda principal=principal: guarded.produce("orders", principal=principal))
+        answered(refused, lambda principal=principal: guarded.consume("orders", principal=principal))
+        answered(refused, lambda principal=principal: guarded.delete_topic("orders", principal=principal))
+        answered(refused, lambda principal=principal: guarded.create_topic("more", principal=principal))
+    answered(
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED, lambda: guarded.command(lambda each: each.create_namespace("org"))
+    )
+    guarded.delete_topic("orders", principal=ANN)
+
+
+# KIP37-6
+def test_a_topic_is_hidden_from_whom_may_not_describe_it(guarded: Cluster) -> None:
+    guarded.run(for_ms=1_000)
+    for principal, seen in ((ANN, ["orders"]), (BOB, ["orders"]), (ANONYMOUS, [])):
+        found: list[MetadataResponse] = []
+        for topics in ((), ("orders", "nothing")):
+            request = MetadataRequest(topics, principal)
+            guarded.world.network.call("test", "broker-1", request, found.append)
+        guarded.run(for_ms=1_000)
+        assert [[topic.topic for topic in answer.topics] for answer in found] == [seen, seen]
+        assert (found[0].unknown, found[0].unauthorized) == ((), ())
+        hidden = ("nothing",) if seen else ("orders", "nothing")
+        assert (found[1].unknown, found[1].unauthorized) == ((), hidden)
+
+
+def test_a_right_that_is_given_or_taken_counts_at_once(guarded: Cluster) -> None:
+    guarded.produce("orders", principal=ANN)
+    write = Acl(BOB, AclOperation.WRITE)
+    guarded.command(lambda admin: admin.alter_acls("orders", [write], principal=ROOT))
+    guarded.produce("orders", principal=BOB)
+    guarded.command(lambda admin: admin.alter_acls("orders", removed=[write], principal=ROOT))
+    answered(KafkaError.TOPIC_AUTHORIZATION_FAILED, lambda: guarded.produce("orders", principal=BOB))
+    assert len(guarded.consume("orders", principal=ANN)) == 2
+    assert len(guarded.producer.acknowledged) == 2, "what anybody wrote is looked after"

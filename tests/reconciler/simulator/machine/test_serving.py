@@ -14,6 +14,7 @@ from reconciler.simulator.kernel import (
     EpochEndRequest,
     EpochEndResponse,
     FetchRequest,
+    FetchResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     LiveBroker,
@@ -21,15 +22,53 @@ from reconciler.simulator.kernel import (
     PartitionMetadata,
     PartitionMode,
     ProduceRequest,
+    ProduceResponse,
     Request,
     TopicMetadata,
     UpdateMetadataRequest,
 )
-from reconciler.simulator.machine.serving import MetadataCache
+from reconciler.simulator.machine.serving import MetadataCache, refuse_request
+from reconciler.simulator.zookeeper import Authorizer
+from reconciler.sources.zookeeper import AclOperation
 from tests.reconciler.simulator.machine.brokers import NOTHING, ORDERS, A, B, Brokers, values
 
 NEVER, BY_ID = TopicPartition("never", 0), TopicPartition("", 0)
 LIVE = (LiveBroker(1, "broker-1", 9092), LiveBroker(2, "broker-2", 9092))
+
+
+class Nobody(Authorizer):
+    """Lets nobody do anything, and remembers who asked for what."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, AclOperation, str]] = []
+
+    def allows(self, principal: str, operation: AclOperation, topic: str) -> bool:
+        self.asked.append((principal, operation, topic))
+        return False
+
+
+# KIP37-6
+def test_a_client_is_refused_what_it_may_not_do_and_a_follower_is_not() -> None:
+    nobody, refused = Nobody(), KafkaError.TOPIC_AUTHORIZATION_FAILED
+    ann, names = "User:ann", {A: "orders"}.get
+    fetch, follower = FetchRequest(-1, ORDERS, A, -1, 0, principal=ann), FetchRequest(2, ORDERS, A, 3, 0)
+    assert refuse_request(nobody, ProduceRequest(ORDERS, A, "c", ann), names) == ProduceResponse(refused)
+    assert refuse_request(nobody, fetch, names) == FetchResponse(refused)
+    assert refuse_request(nobody, ListOffsetsRequest(ORDERS, A, ann), names) == ListOffsetsResponse(refused)
+    assert nobody.asked == [(ann, AclOperation(each), "orders") for each in ("Write", "Read", "Describe")]
+    for request in (follower, EpochEndRequest(ORDERS, A, 3, 0)):
+        assert refuse_request(nobody, request, names) is None
+    assert refuse_request(None, fetch, names) is None
+
+
+def test_a_client_that_gives_an_id_alone_is_refused_the_topic_with_that_id() -> None:  # KIP37-6, KIP516-8
+    nobody, names = Nobody(), {A: "orders"}.get
+    refused = FetchResponse(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    assert refuse_request(nobody, FetchRequest(-1, BY_ID, A, -1, 0, principal="User:ann"), names) == refused
+    assert nobody.asked == [("User:ann", AclOperation.READ, "orders")]
+    # Where there is no such topic, nothing can be refused, and the broker answers 100, or 42 without an ID.
+    for topic_id in (B, None):
+        assert refuse_request(nobody, FetchRequest(-1, BY_ID, topic_id, -1, 0), names) is None
 
 
 @pytest.fixture

@@ -48,6 +48,18 @@ def test_topics_are_listed_and_brokers_described_where_there_are_none() -> None:
     assert ": 1 partition, internal, configs none, " in said[4]
 
 
+def test_a_principal_is_told_what_it_may_see_and_do() -> None:  # KIP37-6
+    rights = "super-users User:root\nas User:root allow User:bob Read orders\n"
+    text = (
+        "as User:root create orders 1 1\nwait 5s\nas User:bob list\nlist\nas User:bob describe orders\ndescribe orders"
+    )
+    said = answers(play(rights + text))
+    assert said[:2] == ["topics: orders", "topics: none"]
+    assert said[3].endswith(": 1 partition, configs none, operations 264")
+    assert said[4].endswith(" by 0")
+    assert said[6:] == ["orders: TOPIC_AUTHORIZATION_FAILED (29): User:ANONYMOUS may not describe orders"]
+
+
 @pytest.mark.parametrize(
     ("change", "then"),
     [

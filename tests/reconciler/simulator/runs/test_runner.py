@@ -31,6 +31,7 @@ WRONG = {
     "expect staged": ("expect staged 1 orders-0 1", "broker 1 has nothing staged, and orders-0 of "),
     "expect absent": ("expect absent 1 orders-0", "broker 1 has orders-0 live in orders-0, and it should not"),
     "expect records": ("expect records orders 3", "2 records can be read from orders, and 3 were expected"),
+    "expect topics": ("expect topics clicks,orders", "User:ANONYMOUS sees orders, and clicks, orders was expected"),
     "expect leader": ("expect leader orders-0 2", "1 leads orders-0, and 2 was expected"),
 }
 
@@ -82,6 +83,65 @@ def test_something_staged_where_nothing_was_expected_is_named() -> None:
 )
 def test_what_cannot_be_done_ends_the_scenario_with_its_line(line: str, why: str) -> None:
     assert str(played(BEGIN + line)).startswith(f"mine, line 5, {line!r}: {why}")
+
+
+TENANTS = """super-users User:root
+as User:root allow User:ann All orders
+as User:root allow User:bob Describe orders
+as User:ann create orders 0:1,2
+as User:ann produce orders 2
+wait 5s
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("refused 29 as User:bob produce orders 1", None),
+        ("refused 29 as User:eve produce orders 1", None),
+        ("refused 29 as User:bob expect records orders 1", None),
+        ("refused 36 as User:ann create orders 1 1", None),
+        ("refused 31 as User:ann namespace create org", None),
+        ("refused 31 as User:ann config org retention.ms=1", None),
+        ("refused 29 reassign orders-0 1", None),
+        ("as User:eve refused 29 reassign orders-0 1,2 1", None),
+        ("as User:ann reassign orders-0 1,2 1", None),
+        ("as User:eve refused 29 alter orders partitions 2", None),
+        ("as User:ann alter orders factor 2", None),
+        ("as User:eve refused 29 partitions orders 2 0s", None),
+        ("as User:ann partitions orders 2 0s", None),
+        ("as User:eve refused 29 elect orders-0", None),
+        ("as User:ann refused 84 elect orders-0", None),
+        ("as User:ann elect", None),
+        ("as User:eve refused 29 describe orders", None),
+        ("as User:eve refused 29 describe orders 1", None),
+        ("as User:eve refused 29 describe clicks", None),
+        ("as User:eve describe orders", None),
+        ("as User:bob describe orders", None),
+        ("as User:root refused 3 describe clicks", None),
+        ("as User:eve refused 29 delete orders 1", None),
+        ("as User:ann delete orders", None),
+        ("as User:ann delete orders 1", None),
+        ("as User:eve list", None),
+        ("as User:bob refused 29 describe orders", "it was done, and error 29 was expected"),
+        (
+            "as User:eve refused 3 describe orders",
+            "the broker answers TOPIC_AUTHORIZATION_FAILED: User:eve may not describe orders",
+        ),
+        ("as User:bob expect topics orders", None),
+        ("as User:eve expect topics none", None),
+        ("refused 29 as User:ann produce orders 1", "it was done, and error 29 was expected"),
+        ("refused 31 as User:bob produce orders 1", "the broker answers TOPIC_AUTHORIZATION_FAILED: User:bob may not"),
+        (
+            "as User:eve delete orders",
+            "the controller answers TOPIC_AUTHORIZATION_FAILED: User:eve may not delete orders",
+        ),
+        ("as User:eve expect topics orders", "User:eve sees no topic, and orders was expected"),
+    ],
+)
+def test_a_line_is_its_principals_and_is_done_or_refused_as_it_says(line: str, why: str | None) -> None:  # KIP37-6
+    broken = played(TENANTS + line)
+    assert broken is None if why is None else str(broken).startswith(f"mine, line 7, {line!r}: {why}")
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from reconciler.errors import UsageError
 from reconciler.simulator.placement import Placement
 from reconciler.simulator.runs import Scenario, parse_scenario, shipped_scenarios
 from reconciler.simulator.runs.scenario import _HEADS, _VERBS
+from reconciler.sources.zookeeper import AclOperation
 
 GOOD = """
 # A comment, and a blank line.
@@ -93,9 +95,47 @@ def test_an_empty_scenario_has_three_brokers_with_two_log_dirs() -> None:
     assert parse_scenario("", "empty") == Scenario("empty", 3, 2, ())
 
 
+def test_a_line_may_be_somebodys_and_may_be_expected_to_be_refused() -> None:
+    text = """scheme namespaced
+super-users User:root,User:admin
+as User:root allow User:ann All alpha:
+refused 29 as User:bob deny User:ann AlterConfigs *
+refused 3 delete orders
+as User:ann refused 29 describe orders 2
+config alpha retention.ms=1
+expect topics none
+as User:ann expect topics a,b
+"""
+    scenario = parse_scenario(text, "good")
+    assert (scenario.scheme, scenario.super_users) == (Scheme.NAMESPACED, ("User:root", "User:admin"))
+    found = [(line.verb, line.values, line.principal, line.refused) for line in scenario.lines]
+    assert found == [
+        ("allow", ("User:ann", AclOperation.ALL, "alpha:"), "User:root", None),
+        ("deny", ("User:ann", AclOperation.ALTER_CONFIGS, ""), "User:bob", 29),
+        ("delete", ("orders",), None, 3),
+        ("describe", ("orders", 2), "User:ann", 29),
+        ("config", ("alpha", {"retention.ms": "1"}), None, None),
+        ("expect topics", ((),), None, None),
+        ("expect topics", (("a", "b"),), "User:ann", None),
+    ]
+    assert parse_scenario("", "empty").super_users is None
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
+        ("scheme by-topic-id", "'by-topic-id' is no scheme for a scenario: flat or namespaced"),
+        ("scheme", "scheme wants one word"),
+        ("super-users root", "'root' is no principal such as User:ann"),
+        ("super-users User:root User:ann", "super-users wants one list such as User:ann,User:bob"),
+        ("as User:ann", "as wants a principal, and a line"),
+        ("as ann delete orders", "'ann' is no principal"),
+        ("as User:ann stop 1", "stop is nobody's; of a principal are create,"),
+        ("as User:ann as User:bob delete orders", "as comes once in a line"),
+        ("refused 29", "refused wants the number of an error, and a line"),
+        ("refused no delete orders", "'no' is no number from 1"),
+        ("allow User:ann Fly orders", "'Fly' is no operation; there are All, Read,"),
+        ("config org retention.ms", "'retention.ms' is no config such as retention.ms=1000"),
         ("dance", "there is no 'dance'; there are create, alter, delete,"),
         ("expect", "there is no 'expect'"),
         ("expect rain", "there is no 'expect rain'"),
@@ -167,7 +207,8 @@ def test_all_wrong_lines_are_reported_at_once_in_their_order() -> None:
 
 CHANGES = ("alter", "partitions", "factor", "replicas", "set", "unset", "retention.ms=5")
 NUMBERS = ("1", "0", "99", "0:1,2", "1,2", "a,b,c", "5s", "9" * 20, "0" * 12 + "7")
-ODD = ("#", ":", ",", "-", "é", "\ud800", "\0", "orders", "orders-0", "create", "kraft", *_HEADS)
+SOMEBODYS = ("as", "refused", "User:ann")
+ODD = ("#", ":", ",", "-", "é", "\ud800", "\0", "orders", "orders-0", "create", "kraft", *_HEADS, *SOMEBODYS)
 words = st.sampled_from([*(word for verb in _VERBS for word in verb.split()), *CHANGES, *NUMBERS, *ODD])
 lines = st.one_of(st.lists(words, max_size=6).map(" ".join), st.text(max_size=40))
 
