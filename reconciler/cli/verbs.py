@@ -47,7 +47,7 @@ Exit codes:
 
 \b
 All but apply, reconcile, restore, purge, namespace, convert and repair only read, and a repair is planned first;
-topic-ids writes to ZooKeeper when it is told to.
+topic-ids, namespace configs and namespace acls write to ZooKeeper when asked to.
 LOGSTORE_TRACEBACK=1 shows where an error came from.
 """
 
@@ -66,7 +66,7 @@ _VERBS = {
     "watch": "Tell each verdict that changes, as a line of NDJSON.",
     "staged": "What waits for its purge, and how to bring it back.",
     "restore": "Bring staged replicas back, byte for byte.",
-    "namespace": "Create, list and delete namespaces; move and rename topics.",
+    "namespace": "Create, list, move, delete namespaces; their configs and ACLs.",
     "convert": "Lay out log dirs by another scheme, and back.",
     "purge": "Delete for ever what is staged and due.",
     "simulate": "A controller and brokers in one process, with faults.",

@@ -34,13 +34,17 @@ def interrupt_at(place: str) -> None:
 
 
 def without_zookeeper() -> None:
-    """Let ``topic-ids`` find a tree in memory."""
+    """Let the verbs about ZooKeeper find a tree in memory."""
+    from reconciler.sources.zookeeper import Acl, AclOperation, encode_acls, encode_config
     from reconciler.topic_ids import write
     from tests.reconciler.topic_ids.test_topic_ids_write import Tree
 
     @contextmanager
     def connect(_: str) -> Iterator[Any]:
-        yield Tree()
+        tree = Tree()
+        tree.put("/config/topics/org", encode_config({"retention.ms": "7"}))
+        tree.put("/kafka-acl/Namespace/org", encode_acls([Acl("User:ann", AclOperation.ALL)]))
+        yield tree
 
     write.connect = connect
 
@@ -48,7 +52,7 @@ def without_zookeeper() -> None:
 if __name__ == "__main__":
     _, where, *arguments = sys.argv
     sys.argv = ["logstore", *arguments]
-    if arguments[:1] == ["topic-ids"]:
+    if arguments[:1] == ["topic-ids"] or arguments[:2] in (["namespace", "configs"], ["namespace", "acls"]):
         without_zookeeper()
     if where != "-":
         interrupt_at(where)

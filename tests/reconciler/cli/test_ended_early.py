@@ -134,6 +134,12 @@ VERBS = {
     ),
     "staged": Verb(lambda on: ["staged", on.staged()], "logstore.staging.listing:find_staged"),
     "restore": Verb(lambda on: ["restore", on.staged(), "--all"], "logstore.staging.bring_back:restore", changes=True),
+    "namespace acls": Verb(
+        lambda _: ["namespace", "acls", "zk:2181", "org"], "reconciler.namespaces.write:read_namespace"
+    ),
+    "namespace configs": Verb(
+        lambda _: ["namespace", "configs", "zk:2181", "org"], "reconciler.namespaces.write:read_namespace"
+    ),
     "namespace create": Verb(
         lambda on: ["namespace", "create", "org:apache", *on.ours()], STEPS, SILENT, changes=True, again=FINISHED
     ),

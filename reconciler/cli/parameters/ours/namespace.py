@@ -17,16 +17,19 @@ Examples:
   logstore namespace move /disks/*/logstore --from-namespace org:apache --to-namespace com:shop
   logstore namespace rename org:apache:orders org:apache:purchases /disks/*/logstore
   logstore namespace delete org /disks/*/logstore --recursive --dry-run
+  logstore namespace configs zk1:2181/kafka org:apache --set retention.ms=86400000
+  logstore namespace acls zk1:2181/kafka org:apache --allow User:ann All
 
 \b
 Give every log dir of the broker. A change is done in all of them or in none; if a crash cuts it short, whatever opens
-them next carries it out to its end. Exit code 3: refused, and nothing was changed.
+them next carries it out to its end. Exit code 3: refused, and nothing was changed. configs and acls are about the
+ZooKeeper of a cluster instead, which may be running.
 """
 
 
 @click.group("namespace", cls=SuggestingGroup, epilog=_EPILOG)
 def command() -> None:
-    """Namespaces of log dirs: directories for the tiers of org:apache, with the topics in them."""
+    """Namespaces: directories for the tiers of org:apache in log dirs, with the topics in them; configs and ACLs."""
 
 
 def _command(name: str, arguments: str, line: str, *more: str) -> Callable[[Callable[..., Exit]], click.Command]:
@@ -113,3 +116,67 @@ def list_(**given: Any) -> Exit:
     Takes no lock. Exit code 1: a change is under way in a log dir, or was cut short, so the list may be half of it.
     """
     return carry_out("ours.namespace", given, "list_")
+
+
+OPERATIONS = (
+    *("All", "Read", "Write", "Create", "Delete", "Alter", "Describe"),
+    *("ClusterAction", "DescribeConfigs", "AlterConfigs", "IdempotentWrite"),
+)
+"""Kafka's operations, as an ACL names them; the codec that knows them takes longer to load than click."""
+
+
+def _zookeeper_options(function: Callable[..., Exit]) -> Callable[..., Exit]:
+    """Add what the commands about a cluster's ZooKeeper share."""
+    for decorate in (
+        output_options(*TEXT_FORMATS),
+        click.option(
+            "--older-brokers", is_flag=True,
+            help="Write though a registered broker does not know namespaces, and goes by the cluster's alone.",
+        ),
+        click.option("--dry-run", is_flag=True, help="Show what would hold, and write nothing."),
+        click.argument("namespace"),
+        click.argument("address", metavar="HOST:PORT[,...][/CHROOT]"),
+    ):  # fmt: skip
+        function = decorate(function)
+    return function
+
+
+@_command(
+    *("configs", "zk1:2181/kafka org:apache", "What configs a namespace has in ZooKeeper, and changes of them."),
+    "zk1:2181/kafka org:apache --set retention.ms=86400000 --remove segment.ms --dry-run",
+)
+@click.option("--set", "wanted", multiple=True, metavar="NAME=VALUE", help="Set this config of the namespace itself.")
+@click.option("--remove", "removed", multiple=True, metavar="NAME", help="Inherit this config again.")
+@_zookeeper_options
+def configs(**given: Any) -> Exit:
+    """Show the configs that hold for a namespace of a cluster that is kept in ZooKeeper, each with where it is from.
+
+    A namespace's own value comes before that of the tier above it, and the cluster's default comes last. A change is
+    one transaction, and is refused while a registered broker does not know namespaces (exit code 3). Exit code 4:
+    something else changed meanwhile, and nothing was written.
+    """
+    return carry_out("ours.namespace_nodes", given, "configs")
+
+
+def _acl_option(name: str, help_text: str) -> Callable[[Callable[..., Exit]], Callable[..., Exit]]:
+    operation = click.Choice(OPERATIONS)
+    return click.option(name, type=(str, operation), metavar="PRINCIPAL OPERATION", multiple=True, help=help_text)
+
+
+@_command(
+    *("acls", "zk1:2181/kafka org:apache", "What ACLs a namespace has in ZooKeeper, and changes of them."),
+    "zk1:2181/kafka org --allow User:ann All --deny User:bob Write --dry-run",
+)
+@_acl_option("--allow", "Add an ACL that allows a principal, such as User:ann, an operation, such as Read.")
+@_acl_option("--deny", "Add an ACL that denies an operation; it counts in every tier below too.")
+@_acl_option("--remove-allow", "Take away an ACL that allows.")
+@_acl_option("--remove-deny", "Take away an ACL that denies.")
+@_zookeeper_options
+def acls(**given: Any) -> Exit:
+    """Show the ACLs of a namespace of a cluster that is kept in ZooKeeper, and those above it, with which count.
+
+    The innermost tier that has any decides what is allowed, and a Deny counts at every tier. A change is one
+    transaction, and is refused while a registered broker does not know namespaces (exit code 3). Exit code 4:
+    something else changed meanwhile, and nothing was written.
+    """
+    return carry_out("ours.namespace_nodes", given, "acls")

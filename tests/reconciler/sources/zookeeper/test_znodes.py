@@ -17,9 +17,11 @@ from reconciler.sources.zookeeper import (
     CONTROLLER_EPOCH,
     MARKED,
     MIGRATION,
+    NAMESPACES_FEATURE,
     TOPICS,
     TopicNode,
     decode_cluster_id,
+    decode_features,
     decode_number,
     decode_state,
     decode_topic,
@@ -265,6 +267,14 @@ def test_a_registration_names_its_end_point_and_its_rack() -> None:  # FACTS §8
     for bad in (b"", b"{", b"[]", b'{"host":7,"port":1}', b'{"host":"a","port":"1"}', b'{"host":"a","port":true}'):
         assert znodes.decode_end_point(bad) == ("", -1)
     assert znodes.decode_rack(znodes.encode_registration("broker-2", 9092)) is None
+
+
+def test_a_registration_names_the_features_that_the_broker_supports() -> None:  # KIP37-4
+    newer = znodes.encode_registration("broker-2", 9092, features=(NAMESPACES_FEATURE, "another"))
+    assert json.loads(newer)["features"]["another"] == {"min_version": 1, "max_version": 1}
+    assert decode_features(newer) == {NAMESPACES_FEATURE, "another"}
+    for data in (znodes.encode_registration("broker-2", 9092), b"{}", b"{", b'{"features":7}'):
+        assert decode_features(data) == frozenset()
 
 
 def test_other_nodes_come_back_as_they_were_written() -> None:

@@ -10,8 +10,10 @@ import pytest
 
 from reconciler.cli.commands.ours import convert as converting
 from reconciler.cli.commands.ours import namespace as namespaces
+from reconciler.cli.commands.ours import namespace_nodes
 from reconciler.cli.frame import change_store
 from reconciler.cli.parameters.ours import convert, namespace
+from reconciler.sources.zookeeper import AclOperation
 
 COMMANDS = {
     convert.command: converting.run,
@@ -20,6 +22,8 @@ COMMANDS = {
     namespace.move: namespaces.move,
     namespace.rename: namespaces.rename,
     namespace.list_: namespaces.list_,
+    namespace.configs: namespace_nodes.configs,
+    namespace.acls: namespace_nodes.acls,
 }
 
 
@@ -35,3 +39,7 @@ def test_a_command_takes_what_it_is_carried_out_with(command: click.Command, fun
 
 def test_every_command_of_the_group_is_looked_at() -> None:
     assert set(namespace.command.commands.values()) == set(COMMANDS) - {convert.command}
+
+
+def test_the_operations_of_an_acl_are_those_that_can_be_written() -> None:
+    assert tuple(AclOperation) == namespace.OPERATIONS
