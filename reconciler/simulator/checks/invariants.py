@@ -6,9 +6,11 @@
     purging    nothing is deleted for ever before its due time, by its machine's clock (both: ``staging_watch``)
     fencing    no broker answers a request for one topic ID from a replica of another (``response_check``)
     identity   no client reads, under one topic ID, a record that was written under another
+    fewer      no record is acknowledged in a partition that is read-only, and none goes before the delay is over
+               (``fewer_partitions_watch``)
 
 ``convergence`` checks the disks at the end, when the cluster has come to rest.
-Source: DESIGN §5; KIP516-5, KIP516-6, KIP516-8.
+Source: DESIGN §5; KIP516-5, KIP516-6, KIP516-8; KIP694-1, KIP694-3.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from functools import partial
 from layout.topic import TopicPartition
 from logstore.purge import Purged
 from reconciler.errors import ReconcilerError
+from reconciler.simulator.checks.fewer_partitions_watch import FewerPartitionsWatch
 from reconciler.simulator.checks.response_check import wrongly_served
 from reconciler.simulator.checks.staging_watch import StagingWatch
 from reconciler.simulator.cluster import Cluster, Member
@@ -40,6 +43,7 @@ class Invariants:
         """Register for the cluster's events, its brokers' answers and purges, and its clients' records."""
         self._cluster = cluster
         self._staging = StagingWatch(cluster.oracle, self.acknowledged)
+        self._fewer = FewerPartitionsWatch(cluster)
         self._acknowledged: dict[BelievedPartition, dict[int, str]] = {}
         self.looks = 0
         self._broken: list[str] = []
@@ -59,6 +63,7 @@ class Invariants:
         """
         self.looks += 1
         self._cluster.oracle.wanted()  # so that no partition comes and goes between two looks
+        self._broken += self._fewer.look()
         trace = self._cluster.world.history.trace
         machine = trace[-1][1] if trace else ""
         for member in self._cluster.members.values():
@@ -84,6 +89,7 @@ class Invariants:
         wrong = wrongly_served(member, request, response)
         if wrong is not None:
             self._broken.append(wrong)
+        self._broken += self._fewer.answered(member, request, response)
 
     def _written(self, record: AcknowledgedRecord) -> None:
         known = self._acknowledged.setdefault((record.partition, record.topic_id), {})

@@ -112,7 +112,11 @@ class Member:
             self.network,
             world.timers(self.name),
             world.history,
-            replace(settings.broker, rack=settings.rack_of(node_id)),
+            replace(
+                settings.broker,
+                rack=settings.rack_of(node_id),
+                delete_topic_partition_enable=settings.fewer_partitions.enabled,
+            ),
             self._make_controller,
         )
         self.broker.registered = self._follow_namespaces

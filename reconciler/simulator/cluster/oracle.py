@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from reconciler.simulator.controller import decode_fewer_partitions
+from reconciler.simulator.controller import FewerPartitionsRequest, decode_fewer_partitions
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import (
     DELETE_PARTITIONS,
@@ -64,6 +64,11 @@ class Oracle:
     def known(self) -> dict[str, TopicId | None]:
         """Full name → topic ID, of every topic in the metadata, with the ones that are being deleted."""
         return {topic: topic_id_of(node) for topic, node in read_topics(self._session).items()}
+
+    def fewer_partitions(self) -> dict[str, FewerPartitionsRequest]:
+        """Full name → the request by which a topic is to have fewer partitions, where there is one that can be read."""
+        found = {topic: self._request(topic) for topic in self._session.children(DELETE_PARTITIONS)}
+        return {topic: request for topic, request in sorted(found.items()) if request is not None}
 
     def leaving(self) -> list[str]:
         """Topics that are marked for deletion, or are to have fewer partitions, by full name, sorted."""
@@ -123,12 +128,15 @@ class Oracle:
 
     def _fewer(self, topic: str) -> int | None:
         """A topic's new number of partitions, once the others may be deleted (KIP694-3); None: no such request."""
-        node = self._session.find(delete_partitions_path(topic))
-        request = None if node is None else decode_fewer_partitions(node.data)
+        request = self._request(topic)
         if request is None or request.mode is not PartitionMode.NONE:
             return None
         topic_id = self._topics.get(topic)
         return request.total if request.topic_id in (None, None if topic_id is None else str(topic_id)) else None
+
+    def _request(self, topic: str) -> FewerPartitionsRequest | None:
+        node = self._session.find(delete_partitions_path(topic))
+        return None if node is None else decode_fewer_partitions(node.data)
 
 
 def _replicas_on(

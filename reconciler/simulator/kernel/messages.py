@@ -27,6 +27,9 @@ ANONYMOUS = "User:ANONYMOUS"
 CONSUMER = -1
 """The replica ID in a fetch request of a consumer."""
 
+METADATA_WITH_MODES = 10
+"""The first version of Metadata whose answers have the modes of partitions, as KIP-694 draws it."""
+
 
 class PartitionMode(IntEnum):
     """Who may use a partition that is on its way out (KIP694-1)."""
@@ -51,6 +54,8 @@ class PartitionMetadata:
     offline: tuple[int, ...] = ()
     """Replicas on unavailable brokers or disks."""
     mode: PartitionMode = PartitionMode.READ_WRITE
+    error: KafkaError = KafkaError.NONE
+    """In a Metadata answer: why the partition cannot be used; 5, with no leader, for a client that knows no modes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +220,8 @@ class MetadataRequest:
 
     topics: tuple[str, ...] = ()
     principal: str = ANONYMOUS
+    version: int = METADATA_WITH_MODES
+    """Of the client's Metadata requests: an answer to an older one has no modes (KIP694-1)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """The clients of a simulated cluster: a producer that remembers acknowledgements, a consumer that remembers records.
 
 Both find topics and leaders by metadata, for which they ask one broker after the other (KIP516-9), and ask for it again
-after every error. A client believes the topic ID of the last answer. A later answer may have an older ID, as in Kafka,
-because it comes from a broker with older metadata.
+after every error. A client of an older release asks with an older version of Metadata, which has no modes (KIP694-1). A
+client believes the topic ID of the last answer. A later answer may have an older ID, as in Kafka, because it comes from
+a broker with older metadata.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from logstore import KafkaError
 from reconciler.simulator.kernel import (
     ANONYMOUS,
     CONSUMER,
+    METADATA_WITH_MODES,
     FetchRequest,
     FetchResponse,
     ListOffsetsRequest,
@@ -58,13 +60,14 @@ class ClientMetadata:
         *,
         principal: str = ANONYMOUS,
         by_name: bool = False,
+        version: int = METADATA_WITH_MODES,
     ) -> None:
-        """Begin without any metadata; the brokers are asked in turn.
+        """Begin without any metadata; the brokers are asked in turn, in this version of Metadata.
 
         ``by_name``: ask for the topics that somebody wants, and not for all, so that a refusal names the topic.
         """
         self.topics: dict[str, TopicMetadata] = {}
-        self.principal, self.unauthorized = principal, frozenset[str]()
+        self.principal, self._version, self.unauthorized = principal, version, frozenset[str]()
         self._wanted: dict[str, None] | None = {} if by_name else None
         self._endpoint, self._brokers, self._network, self._timers = endpoint, tuple(brokers), network, timers
         self._turn = 0
@@ -94,7 +97,7 @@ class ClientMetadata:
     def _ask(self) -> None:
         broker = self._brokers[self._turn % len(self._brokers)]
         self._turn += 1
-        request = MetadataRequest(tuple(self._wanted or ()), self.principal)
+        request = MetadataRequest(tuple(self._wanted or ()), self.principal, self._version)
         self._network.call(self._endpoint, broker_endpoint(broker), request, self._answered)
 
     def _answered(self, response: Response | None) -> None:

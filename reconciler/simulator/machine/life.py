@@ -64,7 +64,7 @@ class BrokerLife:
         """Connect the parts; nothing happens yet. ``halt`` ends this life, and says why."""
         self.host, self.broker, self.store, self.halt = host, broker, broker.store, halt
         self.zookeeper = zookeeper
-        self.metadata = MetadataCache()
+        self.metadata = MetadataCache(restricts=host.settings.delete_topic_partition_enable)
         self.session: Session | None = None
         self._registering = False
         self.offline = frozenset(self.store.offline)
@@ -81,6 +81,7 @@ class BrokerLife:
         self.control = ControlRequests(host, broker, self.replicas)
         self.replicas.ended = self.serving.ended
         self.serving.caught_up = self.in_sync.caught_up
+        self.serving.may_write = self.metadata.may_write
         self.in_sync.agreed = self.serving.advance
         self.control.changed = self.fetching.start
         self.controller = make_controller(self.broker_epoch)
@@ -180,6 +181,7 @@ class BrokerLife:
             return KafkaError.STALE_CONTROLLER_EPOCH
         self.broker.controller_epoch = request.controller_epoch
         self.metadata.update(request)
+        self.serving.refuse_writes()
         return KafkaError.NONE
 
     def tick(self) -> None:

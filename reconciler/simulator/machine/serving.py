@@ -8,12 +8,19 @@ not lead. Before all of that comes the authorizer, if there is one. Source: FACT
 Clients get their metadata from the cache: the newest that controllers sent, by topic, with IDs and modes (KIP516-9,
 KIP694-1). An UpdateMetadata request names some partitions and leaves the others as they were. A leader of -2 removes a
 partition, and another topic ID removes the whole topic that was known under the name. Source: FACTS §5.4, §8.
+
+With ``delete.topic.partition.enable``, a leader writes only to a partition of which a controller has said, since this
+leader was elected, that it is read and written: a new leader may not know yet that the partition is read-only. Any
+other write is refused with LEADER_NOT_AVAILABLE (5), after which a producer asks for metadata again. So is a write that
+waits for its replicas when the mode comes: nothing is acknowledged from then on. A client whose Metadata requests are
+too old for modes gets the same error, and no leader, for each partition that is not both read and written (KIP694-1).
+The proposal names this number for the second case, and none for the first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
@@ -22,6 +29,7 @@ from reconciler.broker import Broker
 from reconciler.simulator.kernel import (
     CONSUMER,
     DURING_DELETE,
+    METADATA_WITH_MODES,
     Answer,
     EpochEndRequest,
     EpochEndResponse,
@@ -33,6 +41,7 @@ from reconciler.simulator.kernel import (
     MetadataRequest,
     MetadataResponse,
     PartitionMetadata,
+    PartitionMode,
     ProduceRequest,
     ProduceResponse,
     Request,
@@ -43,7 +52,7 @@ from reconciler.simulator.kernel import (
 )
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.hosted_replicas import HostedReplicas
-from reconciler.simulator.machine.partition import HostedPartition
+from reconciler.simulator.machine.partition import NO_LEADER, HostedPartition
 from reconciler.simulator.zookeeper import Authorizer
 from reconciler.sources.zookeeper import AclOperation
 
@@ -100,12 +109,16 @@ class LeaderRequests:
         self._waiting: dict[TopicPartition, list[_DelayedRequest]] = {}
         self.caught_up: Callable[[HostedPartition, int], None] = lambda partition, broker: None
         """Called with each fetch of a follower: the in-sync set may grow by it."""
+        self.may_write: Callable[[HostedPartition], bool] = lambda partition: True
+        """Asked whether producers may write to a partition that this broker leads (KIP694-1)."""
 
     def produce(self, request: ProduceRequest, answer: Answer) -> None:
         """Append a record, and answer as soon as all in-sync replicas have it."""
         partition, error = self._find(request.partition, request.topic_id, -1)
         settings = self._host.settings
-        if partition is not None and len(partition.isr) < settings.min_insync_replicas:
+        if partition is not None and not self.may_write(partition):
+            error = KafkaError.LEADER_NOT_AVAILABLE
+        elif partition is not None and len(partition.isr) < settings.min_insync_replicas:
             error = KafkaError.NOT_ENOUGH_REPLICAS
         if partition is None or error is not KafkaError.NONE:
             answer(ProduceResponse(error))
@@ -166,6 +179,17 @@ class LeaderRequests:
         """Raise the high watermark as far as possible, and answer the requests that waited for that."""
         if partition.advance():
             self._answer_ready(partition, lambda each: each.offset < self._visible(partition, each.fetch))
+
+    def refuse_writes(self) -> None:
+        """Answer the producers that wait at a partition to which nobody may write any more (KIP694-1)."""
+        for at, waiting in self._waiting.items():
+            writes = [each for each in waiting if each.fetch is None]
+            partition = self._replicas.get(at) if writes else None
+            if partition is not None and not self.may_write(partition):
+                self._waiting[at] = [each for each in waiting if each.fetch is not None]
+                for each in writes:
+                    each.timer.cancel()
+                    each.answer(ProduceResponse(KafkaError.LEADER_NOT_AVAILABLE))
 
     def ended(self, partition: HostedPartition) -> None:
         """Answer the requests that wait: this broker does not lead the partition any more."""
@@ -251,8 +275,9 @@ class LeaderRequests:
 class MetadataCache:
     """Topics, live brokers and the controller, as of the last UpdateMetadata request."""
 
-    def __init__(self) -> None:
-        """Make an empty cache."""
+    def __init__(self, *, restricts: bool = False) -> None:
+        """Make an empty cache; ``restricts``: modes restrict what leaders write and what older clients get."""
+        self._restricts = restricts
         self._ids: dict[str, TopicId | None] = {}
         self._partitions: dict[str, dict[int, PartitionMetadata]] = {}
         self.live_brokers: tuple[LiveBroker, ...] = ()
@@ -273,8 +298,19 @@ class MetadataCache:
             if not known:
                 del self._partitions[topic.topic], self._ids[topic.topic]
 
+    def may_write(self, partition: HostedPartition) -> bool:
+        """Whether producers may write to a partition, by what was said of it since its leader was elected."""
+        if not self._restricts:
+            return True
+        known = self._partitions.get(partition.at.topic, {}).get(partition.at.partition)
+        if known is None or known.leader_epoch < partition.leader_epoch:
+            return False
+        topic_id = self._ids[partition.at.topic]
+        same_topic = topic_id is None or partition.topic_id in (None, topic_id)
+        return same_topic and known.mode is PartitionMode.READ_WRITE
+
     def answer(self, request: MetadataRequest, authorizer: Authorizer | None = None) -> MetadataResponse:
-        """Answer a client's request; with all topics if it names none.
+        """Answer a client's request, in the version that it has; with all topics if it names none.
 
         A topic that the principal may not describe is left out where all are asked for, and answered with 29 where it
         is named, also if there is no such topic (KIP37-6).
@@ -288,10 +324,19 @@ class MetadataCache:
         )
         shown = [topic for topic in wanted if topic not in hidden]
         unknown = tuple(topic for topic in shown if topic not in self._partitions)
-        found = tuple(self._topic(topic) for topic in shown if topic in self._partitions)
+        found = tuple(self._topic(topic, request.version) for topic in shown if topic in self._partitions)
         refused = hidden if request.topics else ()
         return MetadataResponse(found, self.live_brokers, self.controller_id, unknown, refused)
 
-    def _topic(self, topic: str) -> TopicMetadata:
-        known = self._partitions[topic]
-        return TopicMetadata(topic, self._ids[topic], tuple(known[number] for number in sorted(known)))
+    def _topic(self, topic: str, version: int) -> TopicMetadata:
+        partitions = tuple(each for _, each in sorted(self._partitions[topic].items()))
+        if version < METADATA_WITH_MODES:
+            partitions = tuple(map(self._without_mode, partitions))
+        return TopicMetadata(topic, self._ids[topic], partitions)
+
+    def _without_mode(self, known: PartitionMetadata) -> PartitionMetadata:
+        """A partition as a client that knows no modes may have it."""
+        plain = replace(known, mode=PartitionMode.READ_WRITE)
+        if known.mode is PartitionMode.READ_WRITE or not self._restricts:
+            return plain
+        return replace(plain, leader=NO_LEADER, error=KafkaError.LEADER_NOT_AVAILABLE)

@@ -13,7 +13,18 @@ from logstore.store import LogStore
 from reconciler.errors import ReconcilerError, RefusedError
 from reconciler.simulator.checks import BrokenInvariantError, Invariants, check_converged, converge, let_delays_pass
 from reconciler.simulator.cluster import AnsweredError, Cluster
-from reconciler.simulator.kernel import ANONYMOUS
+from reconciler.simulator.kernel import (
+    ANONYMOUS,
+    METADATA_WITH_MODES,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionMetadata,
+    PartitionMode,
+    ProduceRequest,
+    ProduceResponse,
+    Response,
+    broker_endpoint,
+)
 from reconciler.simulator.machine import MachineDisks
 from reconciler.simulator.runs.admin_verbs import AdminVerbs
 from reconciler.simulator.runs.scenario import Scenario, ScenarioLine
@@ -58,6 +69,8 @@ class _Runner:
             "expect records": self._expect_records,
             "expect leader": self._expect_leader,
             "expect topics": self._expect_topics,
+            "expect mode": self._expect_mode,
+            "expect refused": self._expect_refused,
             **AdminVerbs(cluster, self._topic_id).verbs,
         }
 
@@ -176,6 +189,42 @@ class _Runner:
             leads = replicas[0].leader if replicas else "nobody"
             raise BrokenInvariantError(f"{leads} leads {partition}, and {node_id} was expected")
 
+    def _expect_mode(self, partition: TopicPartition, mode: PartitionMode) -> None:
+        """Ask each broker that is up, in a version of Metadata with modes and in one without (KIP694-1)."""
+        for node_id, member in self.cluster.members.items():
+            if not member.running:
+                continue
+            found, older = (
+                _partition_in(
+                    member.broker.metadata.answer(MetadataRequest((partition.topic,), version=version)), partition
+                )
+                for version in (METADATA_WITH_MODES, METADATA_WITH_MODES - 1)
+            )
+            if found is None or found.mode is not mode:
+                said = "does not know it" if found is None else f"says {found.mode.name}"
+                raise BrokenInvariantError(f"{mode.name} was expected of {partition}, and broker {node_id} {said}")
+            without = KafkaError.NONE if mode is PartitionMode.READ_WRITE else KafkaError.LEADER_NOT_AVAILABLE
+            if older is None or older.error is not without:
+                said = "does not know it" if older is None else f"answers {older.error.name}"
+                raise BrokenInvariantError(
+                    f"broker {node_id} {said} to a client without modes, {without.name} was expected"
+                )
+
+    def _expect_refused(self, partition: TopicPartition) -> None:
+        """Send a record to the leader of a partition, as a producer does that does not know its mode (KIP694-1)."""
+        replicas = self.cluster.oracle.wanted().get(partition, ())
+        if not replicas or replicas[0].leader < 0:
+            raise RefusedError(f"nobody leads {partition}, so nobody could refuse a record")
+        request = ProduceRequest(partition, replicas[0].topic_id, "a record that should be refused")
+        answers: list[Response | None] = []
+        leader = broker_endpoint(replicas[0].leader)
+        self.cluster.world.network.call("client-3", leader, request, answers.append)
+        self.cluster.run_until(f"an answer of {leader}", lambda: bool(answers))
+        error = answers[0].error if isinstance(answers[0], ProduceResponse) else None
+        if error is not KafkaError.LEADER_NOT_AVAILABLE:
+            said = "nothing" if error is None else error.name
+            raise BrokenInvariantError(f"{leader} answers {said} to a record for {partition}, and should refuse it")
+
     def _replace_disk(self, node_id: int, number: int) -> None:
         member = self.cluster.members[node_id]
         if member.running and number in member.disks.online:
@@ -198,6 +247,11 @@ class _Runner:
                 f"there were {len(known)} topics called {topic} so far, and number {which} is meant"
             )
         return known[which - 1]
+
+
+def _partition_in(answer: MetadataResponse, partition: TopicPartition) -> PartitionMetadata | None:
+    every = {(topic.topic, each.partition): each for topic in answer.topics for each in topic.partitions}
+    return every.get((partition.topic, partition.partition))
 
 
 def _message(scenario: Scenario, line: ScenarioLine, error: Exception) -> str:

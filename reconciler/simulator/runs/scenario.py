@@ -28,7 +28,9 @@ An administrator's commands are answered at once, and done later (KIP4-1)::
 
 Others: ``partitions orders 1 20s`` (another number of them; what goes can be read for so long), ``namespace create
 org:apache``, ``config org retention.ms=1000`` (of a namespace), ``fail-over``, ``disk-fails 2 0``, ``disk-back``,
-``disk-replaced``, and ``expect absent | leader | nothing-staged | topics``. ``brokers``, ``log-dirs``, ``racks a,a,b``
+``disk-replaced``, and ``expect absent | leader | nothing-staged | topics``. ``expect mode orders-1 ReadOnly`` asks who
+may use a partition, also as a client that knows no modes, and ``expect refused orders-1`` sends it a record, as a
+producer that does not know its mode. ``brokers``, ``log-dirs``, ``racks a,a,b``
 (of each broker), ``placement kraft`` and ``scheme namespaced`` (of the log dirs) come first.
 
 ``super-users User:root``, which comes first too, gives every broker an authorizer (KIP37-6). Then a line can be
@@ -57,11 +59,17 @@ from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore import InvalidSettingError, parse_duration
 from reconciler.errors import UsageError
+from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.placement import Placement
 from reconciler.sources.zookeeper import AclOperation
 
 _PARTITION = re.compile(r"(.+)-([0-9]{1,9})", re.ASCII)
 _MOST_BROKERS = 50
+_MODES = {
+    "ReadWrite": PartitionMode.READ_WRITE,
+    "ReadOnly": PartitionMode.READ_ONLY,
+    "None": PartitionMode.NONE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +250,12 @@ def _partition(text: str) -> TopicPartition:
     return TopicPartition(match[1], int(match[2]))
 
 
+def _mode(text: str) -> PartitionMode:
+    if text not in _MODES:
+        raise ValueError(f"{text!r:.20} is no mode: {', '.join(_MODES)}")
+    return _MODES[text]
+
+
 def _milliseconds(text: str) -> int:
     try:
         return parse_duration(text)
@@ -362,6 +376,8 @@ _VERBS: Mapping[str, tuple[_Reader, ...]] = {
     "expect records": (str, _number),
     "expect leader": (_partition, _node),
     "expect topics": (_names,),
+    "expect mode": (_partition, _mode),
+    "expect refused": (_partition,),
 }
 """The parsers of each verb's arguments."""
 

@@ -15,9 +15,10 @@ def tell(
     topic_id: TopicId | None = A,
     mode: PartitionMode = PartitionMode.READ_WRITE,
     to: tuple[int, ...] = ALL,
+    epoch: int = 0,
 ) -> None:
-    """Tell brokers what clients may know of partition 0 of orders."""
-    partition = PartitionMetadata(0, leader, 0, ALL, ALL, (), mode)
+    """Tell brokers what clients may know of partition 0 of orders; the epoch is its leader's."""
+    partition = PartitionMetadata(0, leader, epoch, ALL, ALL, (), mode)
     update = UpdateMetadataRequest(9, 1, -1, (TopicMetadata("orders", topic_id, (partition,)),), ALL)
     for node_id in to:
         brokers.ask(node_id, update)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
 
+from logstore import KafkaError
 from reconciler.simulator.kernel import (
     Answer,
     MetadataRequest,
@@ -140,6 +142,21 @@ def test_it_passes_over_partitions_that_may_not_be_written_to(brokers: Brokers, 
     assert producer.send("orders") is None
     brokers.run()
     assert producer.send("orders") == "client-1 0"
+
+
+# KIP694-1
+def test_a_client_of_an_older_release_has_no_leader_for_a_partition_that_is_read_only(
+    make_brokers: Callable[..., Brokers],
+) -> None:
+    brokers = make_brokers(count=1, delete_topic_partition_enable=True)
+    brokers.lead(1, to=(1,))
+    tell(brokers, mode=PartitionMode.READ_ONLY, to=(1,))
+    older = ClientMetadata("client-1", [1], brokers.world.network, brokers.world.timers("client-1"), version=9)
+    older.refresh()
+    brokers.run(100)
+    (found,) = older.partitions("orders")
+    assert (found.leader, found.mode, found.error) == (-1, PartitionMode.READ_WRITE, KafkaError.LEADER_NOT_AVAILABLE)
+    assert Producer("client-1", older, brokers.world.network, Random(1)).send("orders") is None
 
 
 def test_it_passes_over_partitions_without_a_leader_and_topics_that_are_not_known(

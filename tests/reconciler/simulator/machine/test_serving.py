@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.kernel import (
     DURING_DELETE,
+    METADATA_WITH_MODES,
     EpochEndRequest,
     EpochEndResponse,
     FetchRequest,
@@ -31,6 +33,7 @@ from reconciler.simulator.machine.serving import MetadataCache, refuse_request
 from reconciler.simulator.zookeeper import Authorizer
 from reconciler.sources.zookeeper import AclOperation
 from tests.reconciler.simulator.machine.brokers import NOTHING, ORDERS, A, B, Brokers, values
+from tests.reconciler.simulator.machine.clients import tell
 
 NEVER, BY_ID = TopicPartition("never", 0), TopicPartition("", 0)
 LIVE = (LiveBroker(1, "broker-1", 9092), LiveBroker(2, "broker-2", 9092))
@@ -250,6 +253,70 @@ def test_records_are_flushed_before_they_are_acknowledged_where_that_is_asked_fo
     assert [brokers.partition(node_id).log.recovery_point for node_id in (1, 2, 3)] == [2, 2, 2]
 
 
+def told(
+    make_brokers: Callable[..., Brokers], mode: PartitionMode, epoch: int = 3, *, enable: bool = True, **more: Any
+) -> Brokers:
+    """Broker 1, which leads alone in epoch 3, after a controller said who may use the partition in an epoch."""
+    brokers = make_brokers(count=1, delete_topic_partition_enable=enable)
+    brokers.lead(1, 3, to=(1,), isr=(1,))
+    tell(brokers, mode=mode, to=(1,), epoch=epoch, **more)
+    return brokers
+
+
+# KIP694-1
+@pytest.mark.parametrize("mode", [PartitionMode.READ_ONLY, PartitionMode.NONE])
+def test_a_leader_refuses_writes_to_a_partition_that_is_not_read_and_written_and_is_read_on(
+    make_brokers: Callable[..., Brokers], mode: PartitionMode
+) -> None:
+    brokers = told(make_brokers, PartitionMode.READ_WRITE)
+    assert brokers.produce(1, "a") == [0]
+    tell(brokers, mode=mode, to=(1,), epoch=3)
+    assert brokers.produce(1, "b") == [KafkaError.LEADER_NOT_AVAILABLE]
+    assert values(brokers.fetch(1).records) == ["a"] == brokers.values(1)
+    tell(brokers, to=(1,), epoch=3)
+    assert brokers.produce(1, "c") == [1]
+
+
+# KIP694-1
+@pytest.mark.parametrize(("epoch", "takes"), [(2, False), (3, True), (4, True)])
+def test_a_new_leader_takes_no_record_before_it_knows_the_mode_as_of_its_election(
+    make_brokers: Callable[..., Brokers], epoch: int, takes: bool
+) -> None:
+    brokers = told(make_brokers, PartitionMode.READ_WRITE, epoch)
+    assert brokers.produce(1, "a") == ([0] if takes else [KafkaError.LEADER_NOT_AVAILABLE])
+
+
+# KIP694-1
+def test_what_is_known_of_an_earlier_topic_of_the_name_is_not_enough(make_brokers: Callable[..., Brokers]) -> None:
+    brokers = told(make_brokers, PartitionMode.READ_WRITE, topic_id=B)
+    assert brokers.produce(1, "a") == [KafkaError.LEADER_NOT_AVAILABLE]
+
+
+# KIP694-1
+def test_a_write_that_waits_for_its_replicas_is_refused_when_the_mode_comes(
+    make_brokers: Callable[..., Brokers],
+) -> None:
+    brokers = make_brokers(delete_topic_partition_enable=True)
+    brokers.lead(1, to=(1,))
+    tell(brokers)
+    answers: list[Any] = []
+    brokers.world.network.call("client-1", "broker-1", ProduceRequest(ORDERS, A, "a"), answers.append)
+    brokers.run(500)
+    assert answers == []
+    tell(brokers, mode=PartitionMode.READ_ONLY)
+    brokers.run(100)
+    assert [each.error for each in answers] == [KafkaError.LEADER_NOT_AVAILABLE]
+    brokers.lead(1, to=(2, 3))
+    brokers.run(5_000)
+    # Nobody can know whether it was written: a consumer reads it, and its producer was never told so.
+    assert (brokers.values(2), len(answers)) == (["a"], 1)
+
+
+# KIP694-3
+def test_while_it_is_switched_off_a_leader_asks_for_no_mode(make_brokers: Callable[..., Brokers]) -> None:
+    assert told(make_brokers, PartitionMode.READ_ONLY, enable=False).produce(1, "a") == [0]
+
+
 def partition(number: int, leader: int = 1, mode: PartitionMode = PartitionMode.READ_WRITE) -> PartitionMetadata:
     return PartitionMetadata(number, leader, 0, (1,), (1, 2), (), mode)
 
@@ -292,6 +359,19 @@ def test_modes_are_answered() -> None:
     modes = [partition(0, mode=PartitionMode.NONE), partition(1, mode=PartitionMode.READ_ONLY), partition(2)]
     answered = cache(("orders", A, modes)).answer(MetadataRequest()).topics[0].partitions
     assert [each.mode for each in answered] == [-1, 1, 0]
+
+
+# KIP694-1
+def test_a_client_that_knows_no_modes_gets_no_leader_for_a_partition_that_is_leaving() -> None:
+    modes = [partition(0, mode=PartitionMode.NONE), partition(1, mode=PartitionMode.READ_ONLY), partition(2)]
+    older = MetadataRequest(version=METADATA_WITH_MODES - 1)
+    found = MetadataCache(restricts=True)
+    found.update(UpdateMetadataRequest(9, 1, -1, (TopicMetadata("orders", A, tuple(modes)),), (1, 2)))
+    answered = found.answer(older).topics[0].partitions
+    assert [(each.leader, each.error, each.mode) for each in answered] == [(-1, 5, 0), (-1, 5, 0), (1, 0, 0)]
+    # Switched off, it is answered as if there were no modes.
+    answered = cache(("orders", A, modes)).answer(older).topics[0].partitions
+    assert [(each.leader, each.error, each.mode) for each in answered] == [(1, 0, 0)] * 3
 
 
 def test_who_asks_for_some_topics_hears_of_these_and_which_are_not_known() -> None:

@@ -33,6 +33,14 @@ WRONG = {
     "expect records": ("expect records orders 3", "2 records can be read from orders, and 3 were expected"),
     "expect topics": ("expect topics clicks,orders", "User:ANONYMOUS sees orders, and clicks, orders was expected"),
     "expect leader": ("expect leader orders-0 2", "1 leads orders-0, and 2 was expected"),
+    "expect mode": (
+        "expect mode orders-0 ReadOnly",
+        "READ_ONLY was expected of orders-0, and broker 1 says READ_WRITE",
+    ),
+    "expect refused": (
+        "expect refused orders-0",
+        "broker-1 answers NONE to a record for orders-0, and should refuse it",
+    ),
 }
 
 
@@ -57,6 +65,8 @@ def test_something_staged_where_nothing_was_expected_is_named() -> None:
         ("expect live 1 orders-0 2", "there were 1 topics called orders so far, and number 2 is meant"),
         ("expect live 1 clicks-0 1", "there were 0 topics called clicks so far"),
         ("expect leader clicks-0 1", "nobody leads clicks-0, and 1 was expected"),
+        ("expect mode clicks-0 None", "NONE was expected of clicks-0, and broker 1 does not know it"),
+        ("expect refused clicks-0", "nobody leads clicks-0, so nobody could refuse a record"),
         ("create orders 1 1", "the controller answers TOPIC_ALREADY_EXISTS"),
         ("create bad/name 1 1", "the controller answers INVALID_TOPIC"),
         ("delete clicks", "the controller answers UNKNOWN_TOPIC_OR_PARTITION"),

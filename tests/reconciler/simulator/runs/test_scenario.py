@@ -179,6 +179,7 @@ as User:ann expect topics a,b
         ("partitions orders 1 -5s", "is no duration"),
         ("expect live 1 orders-0", "expect live wants 3 words after it, and has 2"),
         ("expect leader orders-0 7", "there is no broker 7"),
+        ("expect mode orders-0 Full", "'Full' is no mode: ReadWrite, ReadOnly, None"),
         ("rest now", "rest wants 0 words after it, and has 1"),
         ("brokers", "brokers wants one number"),
         ("brokers 51", "'51' is no number from 1 to 50"),
