@@ -7,6 +7,7 @@ case that topic IDs are for. Commands go to the controller of that moment, and a
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from layout.topic import TopicPartition
@@ -20,6 +21,9 @@ NAMES = ("orders", "clicks", "payments", "audit.log", "__consumer_offsets")
 _MOST_PARTITIONS = 4
 _LONGEST_PAUSE_MS = 600
 
+_WRITES_MS, _AT_ONCE = (1, 5, 20, 50, 200, 1_000), 2
+"""When a topic that gets fewer partitions is written to, after the command, and how many records each time."""
+
 
 class Workload:
     """Acts again and again; each action and the pause after it depend on the seed alone."""
@@ -32,7 +36,7 @@ class Workload:
             (4, self._create),
             (3, self._delete),
             (2, self._grow),
-            (1, self._shrink),
+            (2, self._shrink),
             (3, self._reassign),
             (1, self._prefer),
         ]
@@ -75,6 +79,11 @@ class Workload:
             became = "" if outcome.error is KafkaError.NONE else f": {outcome.error.name}"
             self._cluster.world.history.say("admin", text + became)
 
+    def _write(self, topic: str) -> None:
+        if self._goes_on:
+            for _ in range(_AT_ONCE):
+                self._cluster.producer.send(topic)
+
     def _stop_or_start(self) -> None:
         member = self._random.choice(list(self._cluster.members.values()))
         if not member.running:
@@ -97,10 +106,16 @@ class Workload:
         outcome = admin.alter_topics([AlterTopic(topic, partitions, NOT_GIVEN)])[topic]
         return f"grows {topic} to {partitions} partitions", outcome
 
-    def _shrink(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome]:
-        topic, total, delay_ms = random.choice(NAMES), random.randint(1, 2), random.choice((0, 5_000))
+    def _shrink(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome] | None:
+        """Delete the last partitions of a topic, which is written to while its leaders and the producer hear of it."""
+        last = self._any_partition(random, least=1)
+        if last is None:
+            return None
+        topic, total, delay_ms = last.topic, random.randint(1, last.partition), random.choice((0, 5_000))
         outcomes = admin.delete_partitions([DeletePartitions(topic, total)], delay_ms)
         failed = [each.outcome for each in outcomes if each.outcome.error is not KafkaError.NONE]
+        for pause_ms in _WRITES_MS:
+            self._cluster.world.add(pause_ms, "", "workload", partial(self._write, topic))
         return f"leaves {topic} with {total} partitions", failed[0] if failed else CommandOutcome()
 
     def _reassign(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome] | None:
@@ -119,6 +134,6 @@ class Workload:
             return None
         return f"elects the preferred leader of {partition}", admin.elect_preferred([partition])[partition]
 
-    def _any_partition(self, random: Random) -> TopicPartition | None:
-        known = sorted(self._cluster.oracle.wanted())
+    def _any_partition(self, random: Random, least: int = 0) -> TopicPartition | None:
+        known = [each for each in sorted(self._cluster.oracle.wanted()) if each.partition >= least]
         return random.choice(known) if known else None
