@@ -34,7 +34,7 @@ REPLICA_SCHEMA = pa.schema(
         pa.field("in_sync", pa.bool_()),
         pa.field("isr_size", pa.int32()),
         pa.field("adding", pa.bool_()),  # a reassignment is bringing it here
-        pa.field("removing", pa.bool_()),  # a reassignment is taking it away
+        pa.field("removing", pa.bool_()),  # a reassignment, or the deletion of its partition, is taking it away
         pa.field("leader_epoch", pa.int32()),
         pa.field("partition_epoch", pa.int32()),
     ]

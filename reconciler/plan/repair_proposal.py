@@ -238,7 +238,7 @@ def _against(judged: Judged, row: Row, view: RepairView) -> Iterator[str]:
     elif not wanted:
         yield "the metadata has no topic ID for it"
     elif judged.row.moving:
-        yield "a reassignment is moving it"
+        yield "a reassignment is moving it, or its partition is being deleted"
     else:
         if row["topic_id"] not in (None, wanted):
             yield f"the disk says {row['topic_id']}, and the metadata {wanted}"
@@ -299,7 +299,7 @@ def _adoption_refused(judged: Judged, row: Row, view: RepairView) -> Iterator[st
     elif not judged.row.wanted or not judged.row.wanted_topic_id:
         yield "the metadata does not want a replica of this topic here"
     elif judged.row.moving:
-        yield "a reassignment is moving it"
+        yield "a reassignment is moving it, or its partition is being deleted"
     elif "/" in row["name"] and view.log_dirs[row["log_dir"]].scheme == "by-topic-id":
         yield "its directory is named after its topic ID, which a repair does not rename"
 

@@ -27,7 +27,7 @@ from reconciler.protocol.messages import (
     encode_message,
 )
 from reconciler.protocol.reading import UNREADABLE, Budget, read_long_zigzag, read_varint, read_zigzag, reader
-from reconciler.protocol.records import CONTROL_RECORDS, METADATA_RECORDS
+from reconciler.protocol.records import CONTROL_RECORDS, KIP694_NUMBER, METADATA_RECORDS, PROPOSED_RECORDS
 from reconciler.protocol.requests import (
     ControlRequest,
     ControlResponse,
@@ -71,9 +71,11 @@ __all__ = [
     "CONTROL_RECORDS",
     "KIP516",
     "KIP694",
+    "KIP694_NUMBER",
     "LONGEST_BEGINNING",
     "MAX_PARTITIONS",
     "METADATA_RECORDS",
+    "PROPOSED_RECORDS",
     "UNREADABLE",
     "Array",
     "Budget",

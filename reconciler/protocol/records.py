@@ -1,10 +1,12 @@
 """The layouts of KRaft's records, as tables: which fields, in which version, under which tag, with which default.
 
 All are flexible from version 0, and their values are dicts by Kafka's names. Source: FACTS §7.4 (control records), §7.5
-(metadata records).
+(metadata records); KIP-694, *Metadata Changes*.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from reconciler.protocol.schema import INTS, Array, Field, Kind, Message, dict_struct
 
@@ -184,6 +186,35 @@ METADATA_RECORDS: dict[int, Message] = {
     )
 }
 """By record type. 28 and 29 came after 3.9; 6, 13 and 16 are not in use."""
+
+KIP694_NUMBER: Final = 694
+"""Stands in a log where KIP-694 gives no number, or one that shipped: as the version of its PartitionRecord, which it
+calls version 0, and as the type of its DeleteTopicPartitionsRecord. No shipped Kafka writes either."""
+
+_PARTITION_WITH_MODE = (
+    Field("partitionId", "int32", default=-1),
+    Field("topicId", "uuid"),
+    Field("replicas", INTS),
+    Field("isr", INTS),
+    Field("removingReplicas", INTS, nullable=True),
+    Field("addingReplicas", INTS, nullable=True),
+    Field("leader", "int32", default=-1),
+    Field("leaderEpoch", "int32", default=-1),
+    Field("mode", "int32"),
+)
+_DELETE_TOPIC_PARTITIONS = (
+    Field("topicId", "uuid"),
+    Field("deletePartitions", "int32"),
+    Field("deletePartitionsDelayTimestamp", "bool"),
+    Field("createTimestamp", "int64"),
+)
+
+PROPOSED_RECORDS: Final[dict[tuple[int, int], Message]] = {
+    (3, KIP694_NUMBER): _record(3, "PartitionRecord", 0, _PARTITION_WITH_MODE),
+    (KIP694_NUMBER, 0): _record(KIP694_NUMBER, "DeleteTopicPartitionsRecord", 0, _DELETE_TOPIC_PARTITIONS),
+}
+"""By record type and version: the forms that KIP-694 draws. ``mode`` is 0 to read and write, 1 to read, -1 for none;
+``deletePartitions`` is one partition, whose data stays for a while where the flag is set."""
 
 _VERSION = Field("version", "int16")
 _LEADER_VOTERS = Array(dict_struct("Voter", Field("voterId", "int32"), Field("voterDirectoryId", "uuid", first=1)))

@@ -116,8 +116,8 @@ ADVICE: Mapping[Verdict, Advice] = {
         "Harmless: a broker never reads it, and writes over it.",
     ),
     Verdict.IN_FLIGHT: Advice(
-        "A reassignment is moving this replica.",
-        "Its data is in use, or about to be. Leave it alone until the reassignment is over.",
+        "A reassignment is moving this replica, or its partition is being deleted while the topic stays.",
+        "Its data is in use, or about to be. Leave it alone until the reassignment or the deletion is over.",
     ),
     Verdict.STAGED: Advice(
         "A replica that was staged, and whose delay is not over.",

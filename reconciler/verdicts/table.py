@@ -21,7 +21,7 @@ for Spark's columns. ``not`` is missing on purpose (``~True`` is -2 in Python): 
 | the same live partition in two log dirs   | any                                        | DUPLICATE        |
 | live                                      | none speaks of this broker                 | NOT_COMPARED     |
 | live, ID belongs to another name          | any                                        | RENAMED          |
-| live or absent, IDs do not contradict     | a reassignment adds or removes it here     | IN_FLIGHT        |
+| live or absent, IDs do not contradict     | being reassigned here, or deleted          | IN_FLIGHT        |
 | live, no topic ID                         | wanted here, under an ID                   | NO_ID            |
 | live, ID = wanted ID                      | wanted here                                | OK               |
 | live, ID ≠ the ID of its name             | name known                                 | STALE_ID         |
@@ -135,7 +135,7 @@ class JoinedRow:
     """The broker is among the replicas: by name for live directories, by topic ID for the rest, whose names are cut."""
     wanted_topic_id: str = ""
     moving: bool = False
-    """A reassignment is adding the replica here or removing it from here."""
+    """A reassignment is adding the replica here or removing it from here, or its partition is being deleted."""
     name_known: bool = False
     name_topic_id: str = ""
     """The ID that the metadata gives to the topic's name."""
@@ -292,12 +292,12 @@ CASES: tuple[Case, ...] = (
     Case(
         Verdict.IN_FLIGHT,
         lambda r: _live(r) & r.wanted & r.moving & (_same_id(r) | (r.disk_topic_id == "")),
-        "a reassignment is moving this replica; its data is in use",
+        "a reassignment is moving this replica, or its partition is being deleted; its data is in use",
     ),
     Case(
         Verdict.IN_FLIGHT,
         lambda r: _no(r.on_disk) & r.wanted & r.moving,
-        "a reassignment is moving this replica; it is not on the disk yet, or no longer",
+        "a reassignment is moving this replica, or its partition is being deleted; it is not here yet, or no longer",
     ),
     Case(
         Verdict.NO_ID,

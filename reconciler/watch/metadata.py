@@ -24,6 +24,7 @@ from layout import meta_properties
 from layout.topic import METADATA_DIR
 from reconciler.desired import DesiredState
 from reconciler.errors import MetadataError, ReconcilerError
+from reconciler.protocol import KIP694_NUMBER
 from reconciler.sources import candidates, load, split_spec
 from reconciler.sources.kraft import (
     Batch,
@@ -220,8 +221,9 @@ def _stamps(paths: Iterable[str]) -> dict[str, _FileStamp | None]:
 
 
 _PARTITION_CHANGE = 5
-_OF_REPLICAS = frozenset({2, 3, 9, 23, 24, 25})
-"""TopicRecord, PartitionRecord, RemoveTopicRecord, and the bounds of a transaction, which may contain any of them."""
+_OF_REPLICAS = frozenset({2, 3, 9, 23, 24, 25, KIP694_NUMBER})
+"""TopicRecord, PartitionRecord, RemoveTopicRecord, the bounds of a transaction, which may contain any of them, and
+KIP-694's DeleteTopicPartitionsRecord."""
 
 _CHANGES_A_VERDICT = ("replicas", "removingReplicas", "addingReplicas", "directories")
 

@@ -1,11 +1,13 @@
 """KRaft metadata and ZooKeeper snapshots as files, as Kafka and ZooKeeper write them."""
 
 from tools.writers.kraft_writer import (
+    delete_topic_partitions_record,
     feature_level_record,
     log_batch,
     no_op_record,
     partition_change_record,
     partition_record,
+    partition_with_mode_record,
     register_broker_record,
     remove_topic_record,
     topic_record,
@@ -13,11 +15,13 @@ from tools.writers.kraft_writer import (
 )
 
 __all__ = [
+    "delete_topic_partitions_record",
     "feature_level_record",
     "log_batch",
     "no_op_record",
     "partition_change_record",
     "partition_record",
+    "partition_with_mode_record",
     "register_broker_record",
     "remove_topic_record",
     "topic_record",

@@ -12,7 +12,15 @@ from typing import Any
 
 import google_crc32c
 
-from reconciler.protocol import CONTROL_RECORDS, METADATA_RECORDS, write_struct, write_varint, write_zigzag
+from reconciler.protocol import (
+    CONTROL_RECORDS,
+    METADATA_RECORDS,
+    PROPOSED_RECORDS,
+    Message,
+    write_struct,
+    write_varint,
+    write_zigzag,
+)
 
 _MESSAGES = {message.name: message for message in (*METADATA_RECORDS.values(), *CONTROL_RECORDS.values())}
 _AFTER_CRC = struct.Struct(">hiqqqhii")
@@ -28,11 +36,25 @@ def record(name: str, version: int = 0, /, **fields: Any) -> bytes:
         UnsupportedVersionError: the version has no such field, and its value is not the default.
     """
     message = _MESSAGES[name]
+    _check_names(message, fields)
+    return _head(message.key, version) + write_struct(message.body, fields, version, flexible=True)
+
+
+def proposed_record(name: str, /, **fields: Any) -> bytes:
+    """The frame of a record in the form that a proposal draws; otherwise as :func:`record`."""
+    ((key, version), message), *_ = [each for each in PROPOSED_RECORDS.items() if each[1].name == name]
+    _check_names(message, fields)
+    return _head(key, version) + write_struct(message.body, fields, 0, flexible=True)
+
+
+def _check_names(message: Message, fields: dict[str, Any]) -> None:
     unknown = fields.keys() - {field.name for field in message.body.fields}
     if unknown:
-        raise ValueError(f"{name} has no field {', '.join(sorted(unknown))}")
-    head = write_varint(1) + write_varint(message.key) + write_varint(version)
-    return head + write_struct(message.body, fields, version, flexible=True)
+        raise ValueError(f"{message.name} has no field {', '.join(sorted(unknown))}")
+
+
+def _head(key: int, version: int) -> bytes:
+    return write_varint(1) + write_varint(key) + write_varint(version)
 
 
 def control_record(name: str, /, **fields: Any) -> tuple[bytes, bytes]:

@@ -27,7 +27,7 @@ from layout.ids import DirectoryId, KafkaId, TopicId
 from layout.meta_properties import MetaProperties
 from layout.segment_name import FileKind, metadata_snapshot_name, segment_file_name
 from layout.topic import METADATA_DIR
-from tools.writers.kraft_encoding import batch, control_record, record
+from tools.writers.kraft_encoding import batch, control_record, proposed_record, record
 
 CONTROL = 0x20
 """The attribute bit of a control batch."""
@@ -73,6 +73,35 @@ def partition_record(
         leaderEpoch=leader_epoch,
         partitionEpoch=partition_epoch,
         directories=() if directories is None else directories,
+    )
+
+
+def partition_with_mode_record(
+    topic_id: TopicId | str, index: int, replicas: Sequence[int], mode: int, *, leader_epoch: int = 0
+) -> bytes:
+    """PartitionRecord as KIP-694 draws it, led by the first replica, all in sync: mode 0 to read and write, 1, -1."""
+    return proposed_record(
+        "PartitionRecord",
+        partitionId=index,
+        topicId=topic_id,
+        replicas=replicas,
+        isr=replicas,
+        leader=replicas[0],
+        leaderEpoch=leader_epoch,
+        mode=mode,
+    )
+
+
+def delete_topic_partitions_record(
+    topic_id: TopicId | str, index: int, *, delayed: bool = False, created_ms: int = 0
+) -> bytes:
+    """DeleteTopicPartitionsRecord of KIP-694: one partition is to go, at once or after a delay, and its topic stays."""
+    return proposed_record(
+        "DeleteTopicPartitionsRecord",
+        topicId=topic_id,
+        deletePartitions=index,
+        deletePartitionsDelayTimestamp=delayed,
+        createTimestamp=created_ms,
     )
 
 

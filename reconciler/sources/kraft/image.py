@@ -2,6 +2,10 @@
 
 Only records that matter to *what should be on this broker* are decoded, and records that delimit transactions. Other
 known types cannot change the answer, so their bodies are skipped. Unknown types are counted.
+
+The records of KIP-694 are those that it draws (``PROPOSED_RECORDS``). A partition is leaving from the record that says
+so until a later record makes it one to read and write, or the topic goes: KIP-694 has no record for its end. Meanwhile
+its replicas may be there or not, as those that a reassignment removes (KIP694-3).
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from layout.errors import InvalidNameError
 from layout.ids import DirectoryId, TopicId
 from layout.topic import check_full_topic_name
 from reconciler.errors import MetadataError
-from reconciler.protocol import METADATA_RECORDS
+from reconciler.protocol import KIP694_NUMBER, METADATA_RECORDS
 from reconciler.sources.kraft.records import Frame, RecordDecoder, read_frame
 from reconciler.text import count
 
@@ -46,6 +50,8 @@ class PartitionRegistration:
     leader_epoch: int
     partition_epoch: int
     directories: tuple[bytes, ...]
+    leaving: bool = False
+    """It is to be deleted while its topic stays (KIP694-3)."""
 
 
 @dataclass(slots=True)
@@ -173,6 +179,9 @@ class MetadataImage:
         topic, index = self._topic_of(fields)
         if index < 0:
             raise ReplayError(f"partition {index} of {topic.name}")
+        if "mode" in fields:
+            self._set_with_mode(topic, index, fields)
+            return
         replicas, directories = fields["replicas"], fields["directories"]
         _check_directories(topic, index, replicas, directories)
         topic.partitions[index] = PartitionRegistration(
@@ -185,6 +194,31 @@ class MetadataImage:
             fields["partitionEpoch"],
             _known_directories(directories),
         )
+
+    def _set_with_mode(self, topic: TopicImage, index: int, fields: dict[str, Any]) -> None:
+        """Set a partition by the form of KIP-694; what that form has no field for stays as it was."""
+        if fields["mode"] not in (-1, 0, 1):
+            raise ReplayError(f"partition {topic.name}-{index} of mode {fields['mode']}, only -1, 0 and 1 are known")
+        before = topic.partitions.get(index)
+        stays = before is not None and before.replicas == fields["replicas"]
+        topic.partitions[index] = PartitionRegistration(
+            fields["replicas"],
+            fields["isr"],
+            fields["removingReplicas"] or (),
+            fields["addingReplicas"] or (),
+            fields["leader"],
+            fields["leaderEpoch"],
+            0 if before is None else before.partition_epoch + 1,
+            before.directories if before is not None and stays else (),
+            leaving=fields["mode"] != 0,
+        )
+
+    def _delete_partition(self, fields: dict[str, Any]) -> None:
+        topic, index = self._topic_of(fields, "deletePartitions")
+        partition = topic.partitions.get(index)
+        if partition is None:
+            raise ReplayError(f"partition {topic.name}-{index} is to be deleted, but there is no such partition")
+        partition.leaving = True
 
     def _change_partition(self, fields: dict[str, Any]) -> None:
         topic, index = self._topic_of(fields)
@@ -207,12 +241,12 @@ class MetadataImage:
             partition.directories = _known_directories(fields["directories"])
         _check_directories(topic, index, partition.replicas, partition.directories)
 
-    def _topic_of(self, fields: dict[str, Any]) -> tuple[TopicImage, int]:
+    def _topic_of(self, fields: dict[str, Any], number: str = "partitionId") -> tuple[TopicImage, int]:
         topic = self.topics.get(fields["topicId"])
         if topic is None:
             topic_id = TopicId(fields["topicId"])
-            raise ReplayError(f"partition {fields['partitionId']} of topic ID {topic_id}, but there is no such topic")
-        return topic, fields["partitionId"]
+            raise ReplayError(f"partition {fields[number]} of topic ID {topic_id}, but there is no such topic")
+        return topic, fields[number]
 
     def _set_feature(self, fields: dict[str, Any]) -> None:
         if fields["featureLevel"] == 0 and fields["name"] != METADATA_VERSION:
@@ -285,5 +319,5 @@ _APPLIERS = {
     number: _APPLIERS_BY_NAME[message.name]
     for number, message in METADATA_RECORDS.items()
     if message.name in _APPLIERS_BY_NAME
-}
+} | {KIP694_NUMBER: MetadataImage._delete_partition}
 """By record type; other types cannot change what should be on a broker."""

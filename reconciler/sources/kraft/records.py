@@ -1,7 +1,8 @@
 """Decode records of the metadata log: the frame of a metadata record, and the key of a control record.
 
-As in Kafka, a version above the highest known one is read as that one, and only a body that cannot be decoded or leaves
-bytes over is an error. Unlike in Kafka, an unknown type is no error here: the caller decides.
+As in Kafka, a version above the highest known one is read as that one, unless a proposal's form has that number, and
+only a body that cannot be decoded or leaves bytes over is an error. Unlike in Kafka, an unknown type is no error here:
+the caller decides.
 Source: FACTS §7.3, §7.4, §7.5.
 """
 
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 from reconciler.protocol import (
     CONTROL_RECORDS,
     METADATA_RECORDS,
+    PROPOSED_RECORDS,
     UNREADABLE,
     Budget,
     MalformedMessageError,
@@ -87,8 +89,12 @@ class RecordDecoder:
 
         Raises:
             MalformedMessageError: the body does not follow its layout, or bytes are left over.
-            KeyError: no such type; see :data:`~reconciler.protocol.METADATA_RECORDS`.
+            KeyError: no such type; see :data:`~reconciler.protocol.METADATA_RECORDS` and ``PROPOSED_RECORDS``.
         """
+        shipped = frame.type in METADATA_RECORDS
+        proposed = PROPOSED_RECORDS.get((frame.type, frame.version if shipped else 0))
+        if proposed is not None:
+            return self._body(proposed, 0, value, frame.body)
         return self._body(METADATA_RECORDS[frame.type], frame.version, value, frame.body)
 
     def decode_control(self, number: int, value: bytes) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def _desired(image: MetadataImage, identity: MetadataIdentity) -> DesiredState:
                 partition.replicas,
                 isr=partition.isr,
                 adding=partition.adding,
-                removing=partition.removing,
+                removing=partition.replicas if partition.leaving else partition.removing,
                 directories=[text_of(directory) for directory in partition.directories],
                 leader=partition.leader,
                 leader_epoch=partition.leader_epoch,
