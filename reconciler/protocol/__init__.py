@@ -4,12 +4,14 @@ A controller's requests and their answers, LeaderAndIsr, StopReplica and UpdateM
 KRaft's records are bytes and dicts. All shipped versions are here (LeaderAndIsr 0 to 7, StopReplica 0 to 4,
 UpdateMetadata 0 to 8) and, as versions ``kip-516`` and ``kip-694``, the forms that the proposals draw: they are
 flexible, their tagged fields have tag 0, and fields that they do not draw are absent. A broker carries out the first
-two, which are the control requests; UpdateMetadata changes no disk.
-Source: FACTS §5, §7.3 to §7.5; KIP516-4, KIP516-7, KIP516-9, KIP694-1.
+two, which are the control requests; UpdateMetadata changes no disk. DeletePartitions, which never shipped, is what a
+client asks of a controller.
+Source: FACTS §5, §7.3 to §7.5; KIP516-4, KIP516-7, KIP516-9, KIP694-1, KIP694-2.
 """
 
 from reconciler.protocol.check import MAX_PARTITIONS, check_extent, check_request
 from reconciler.protocol.json_messages import (
+    parse_delete_partitions,
     parse_leader_and_isr,
     parse_metadata_request,
     parse_request,
@@ -19,12 +21,20 @@ from reconciler.protocol.messages import (
     LONGEST_BEGINNING,
     begins_leader_and_isr,
     begins_update_metadata,
+    decode_delete_partitions,
     decode_leader_and_isr,
     decode_request,
     decode_response,
     decode_stop_replica,
     decode_update_metadata,
     encode_message,
+)
+from reconciler.protocol.proposals import (
+    DeletedPartition,
+    DeletedPartitions,
+    DeletePartitionsRequest,
+    DeletePartitionsResponse,
+    DeletePartitionsTopic,
 )
 from reconciler.protocol.reading import UNREADABLE, Budget, read_long_zigzag, read_varint, read_zigzag, reader
 from reconciler.protocol.records import CONTROL_RECORDS, KIP694_NUMBER, METADATA_RECORDS, PROPOSED_RECORDS
@@ -83,6 +93,11 @@ __all__ = [
     "ControlResponse",
     "ControllerRequest",
     "ControllerResponse",
+    "DeletePartitionsRequest",
+    "DeletePartitionsResponse",
+    "DeletePartitionsTopic",
+    "DeletedPartition",
+    "DeletedPartitions",
     "Field",
     "Kind",
     "LeaderAndIsrRequest",
@@ -112,6 +127,7 @@ __all__ = [
     "begins_update_metadata",
     "check_extent",
     "check_request",
+    "decode_delete_partitions",
     "decode_leader_and_isr",
     "decode_request",
     "decode_response",
@@ -119,6 +135,7 @@ __all__ = [
     "decode_update_metadata",
     "encode_message",
     "error_response",
+    "parse_delete_partitions",
     "parse_leader_and_isr",
     "parse_metadata_request",
     "parse_request",

@@ -17,10 +17,11 @@ from layout.ids import TopicId
 from layout.json_text import FieldReader
 from layout.topic import check_full_topic_name
 from reconciler.errors import InvalidRequestError
-from reconciler.protocol import kip516
+from reconciler.protocol import proposals
 from reconciler.protocol.check import MAX_PARTITIONS, check_extent, check_request
 from reconciler.protocol.json_fields import read_fields, topic_id_of, unknown_fields
-from reconciler.protocol.messages import tree
+from reconciler.protocol.messages import AnyRequest, AnyResponse, tree
+from reconciler.protocol.proposals import NO_DELAY, DeletePartitionsRequest, DeletePartitionsResponse
 from reconciler.protocol.requests import (
     ControlResponse,
     LeaderAndIsrRequest,
@@ -43,7 +44,6 @@ from reconciler.protocol.update_metadata import (
     PROPOSED_WITH_MODE,
     UPDATE_METADATA,
     ControllerRequest,
-    ControllerResponse,
     UpdateMetadataRequest,
 )
 
@@ -54,15 +54,16 @@ _LEADER_AND_ISR_FIELDS = frozenset({"ungroupedPartitionStates", "topic_states", 
 _UPDATE_METADATA_FIELDS = frozenset({"liveBrokers", "live_brokers"})
 _OF_UPDATE_METADATA_PARTITIONS = frozenset({"offlineReplicas", "offline_replicas", "mode"})
 _FORMS: dict[str, tuple[Struct, ...]] = {
-    "LeaderAndIsr": (LEADER_AND_ISR.body, kip516.LEADER_AND_ISR.body),
-    "StopReplica": (STOP_REPLICA.body, kip516.STOP_REPLICA.body),
+    "LeaderAndIsr": (LEADER_AND_ISR.body, proposals.LEADER_AND_ISR.body),
+    "StopReplica": (STOP_REPLICA.body, proposals.STOP_REPLICA.body),
     "UpdateMetadata": (UPDATE_METADATA.body, PROPOSED_WITH_IDS.body, PROPOSED_WITH_MODE.body),
+    "DeletePartitions": (proposals.DELETE_PARTITIONS.body,),
 }
 _FURTHER_NAMES = frozenset({"is_kraft_controller", "zkVersion"})
 """Names that are read, and stand in no table: ours, and that of a release before 2.8."""
 
 
-def encode_json(message: ControllerRequest | ControllerResponse, version: Version) -> bytes:
+def encode_json(message: AnyRequest | AnyResponse, version: Version) -> bytes:
     """Write a request or an answer as JSON.
 
     Args:
@@ -130,6 +131,31 @@ def parse_response(
     error = document.integer("errorCode", "error_code", bits=16)
     _refuse(document, location, what)
     return kind(error, topics)
+
+
+def parse_delete_partitions(data: bytes, location: str) -> DeletePartitionsRequest:
+    """Read a DeletePartitions request, with one delay or with one for each topic (KIP694-2); raises as the others."""
+    what = "DeletePartitions request"
+    document = _loaded(data, location, what)
+    known = _unknown(document, "DeletePartitions") if isinstance(document, dict) else ()
+    fields = _object(document, location, what, known)
+    request = read_fields(proposals.DELETE_PARTITIONS.body, fields)
+    assert isinstance(request, DeletePartitionsRequest)
+    for number, topic in enumerate(request.topics):
+        if topic.delay_ms == NO_DELAY:
+            fields.missing(f"topics[{number}].delete_partitions_delay")
+    _refuse(fields, location, what)
+    return request
+
+
+def parse_delete_partitions_response(data: bytes, location: str) -> DeletePartitionsResponse:
+    """Read the answer to a DeletePartitions request; raises as :func:`parse_request`."""
+    what = "DeletePartitions response"
+    fields = _object(_loaded(data, location, what), location, what)
+    response = read_fields(proposals.DELETE_PARTITIONS_RESPONSE.body, fields)
+    _refuse(fields, location, what)
+    assert isinstance(response, DeletePartitionsResponse)
+    return response
 
 
 def _loaded(data: bytes, location: str, what: str = "LeaderAndIsr request") -> Any:

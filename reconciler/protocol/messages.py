@@ -11,13 +11,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from logstore.parallel import paused_gc
 from reconciler.errors import InvalidRequestError
-from reconciler.protocol import kip516 as proposal
+from reconciler.protocol import proposals as proposal
 from reconciler.protocol import tables
 from reconciler.protocol.check import check_request
+from reconciler.protocol.proposals import DeletePartitionsRequest, DeletePartitionsResponse
 from reconciler.protocol.reading import MAX_MESSAGE_BYTES, Budget, read_string, reader, skip_tags
 from reconciler.protocol.requests import (
     LeaderAndIsrRequest,
@@ -52,6 +53,10 @@ LONGEST_BEGINNING = _LENGTH.size + _FIXED_HEADER.size + _CLIENT_ID.size + _LONGE
 """So many bytes are enough for :func:`begins_leader_and_isr`."""
 
 _KEYS = tuple(each.key.to_bytes(2, "big") for each in (LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA))
+
+
+AnyRequest: TypeAlias = ControllerRequest | DeletePartitionsRequest
+AnyResponse: TypeAlias = ControllerResponse | DeletePartitionsResponse
 
 
 class RequestHeader(NamedTuple):
@@ -100,7 +105,18 @@ def _decode_request(kind: type[_Request], data: bytes, version: Version, locatio
     return request
 
 
-_Response = TypeVar("_Response", bound=ControllerResponse)
+def decode_delete_partitions(data: bytes, version: Version, location: str = "the message") -> DeletePartitionsRequest:
+    """Read a DeletePartitions request, of version 0 or 1; what it asks is not judged (KIP694-2).
+
+    Raises:
+        UnsupportedVersionError, MalformedMessageError: as :func:`decode_leader_and_isr`.
+    """
+    request = _decode(_message(DeletePartitionsRequest, version), data, version, location)
+    assert isinstance(request, DeletePartitionsRequest)
+    return request
+
+
+_Response = TypeVar("_Response", bound=AnyResponse)
 
 
 def decode_response(
@@ -115,7 +131,7 @@ def decode_response(
     return response
 
 
-def encode_message(message: ControllerRequest | ControllerResponse, version: Version) -> bytes:
+def encode_message(message: AnyRequest | AnyResponse, version: Version) -> bytes:
     """Write a request or an answer.
 
     Raises:
@@ -127,7 +143,7 @@ def encode_message(message: ControllerRequest | ControllerResponse, version: Ver
     return write_struct(table.body, message, number, number >= table.flexible)
 
 
-def tree(message: ControllerRequest | ControllerResponse, version: Version) -> dict[str, Any]:
+def tree(message: AnyRequest | AnyResponse, version: Version) -> dict[str, Any]:
     """Make a message a JSON object, with Kafka's or the proposal's names; raises as :func:`encode_message`."""
     table = _message(type(message), version)
     _check_one_flag(message, version)
@@ -173,7 +189,7 @@ def encode_request(
     request: ControllerRequest, version: int, correlation_id: int = 0, client_id: str | None = None
 ) -> bytes:
     """Write a request with its header; raises as :func:`reconciler.protocol.encode_message`."""
-    key = _SHIPPED[type(request)].key
+    key = _NUMBERED[type(request)].key
     client = b"\xff\xff" if client_id is None else write_string(client_id, flexible=False)
     tags = b"\0" if is_flexible(type(request), version) else b""
     return _FIXED_HEADER.pack(key, version, correlation_id) + client + tags + encode_message(request, version)
@@ -195,13 +211,15 @@ def decode_response_header(kind: type[ControllerResponse], data: bytes, version:
     return correlation_id, data[at:]
 
 
-_SHIPPED: dict[type, Message] = {
+_NUMBERED: dict[type, Message] = {
     LeaderAndIsrRequest: tables.LEADER_AND_ISR,
     LeaderAndIsrResponse: tables.LEADER_AND_ISR_RESPONSE,
     StopReplicaRequest: tables.STOP_REPLICA,
     StopReplicaResponse: tables.STOP_REPLICA_RESPONSE,
     UpdateMetadataRequest: UPDATE_METADATA,
     UpdateMetadataResponse: UPDATE_METADATA_RESPONSE,
+    DeletePartitionsRequest: proposal.DELETE_PARTITIONS,
+    DeletePartitionsResponse: proposal.DELETE_PARTITIONS_RESPONSE,
 }
 _PROPOSED: dict[tuple[type, Version], Message] = {
     (LeaderAndIsrRequest, KIP516): proposal.LEADER_AND_ISR,
@@ -228,12 +246,13 @@ def _number(version: Version) -> int:
 def _message(kind: type, version: Version) -> Message:
     if (kind, version) in _PROPOSED:
         return _PROPOSED[kind, version]
-    message = _SHIPPED[kind]
+    message = _NUMBERED[kind]
     if version not in message.versions:
         drawn = [form for form in (KIP516, KIP694) if (kind, form) in _PROPOSED]
+        further = f", and {' or '.join(drawn)} for the proposal's own form" if drawn else ""
         raise UnsupportedVersionError(
-            f"there is no version {version} of a {message.name}: {message.versions[0]} to {message.versions[-1]}, and "
-            f"{' or '.join(drawn)} for the proposal's own form"
+            f"there is no version {version} of a {message.name}: "
+            f"{message.versions[0]} to {message.versions[-1]}{further}"
         )
     return message
 
@@ -290,8 +309,15 @@ def _merged(topics: Iterable[Any], location: str) -> list[Any]:
     ]
 
 
-def _check_one_flag(message: ControllerRequest | ControllerResponse, version: Version) -> None:
-    """Refuse mixed flags: older versions of StopReplica have one delete flag for all partitions."""
+def _check_one_flag(message: AnyRequest | AnyResponse, version: Version) -> None:
+    """Refuse mixed flags: older versions of StopReplica and DeletePartitions have one flag, or one delay, for all."""
+    delays = (
+        {topic.delay_ms for topic in message.topics} if isinstance(message, DeletePartitionsRequest) else set[int]()
+    )
+    if version == 0 and len(delays) > 1:
+        raise UnsupportedVersionError(
+            "version 0 of a DeletePartitions request has one delay for all its topics: send version 1, or two requests"
+        )
     if isinstance(message, StopReplicaRequest) and _number(version) < 3:
         flags = {state.delete for topic in message.topics for state in topic.partitions}
         if len(flags) > 1:
@@ -301,7 +327,7 @@ def _check_one_flag(message: ControllerRequest | ControllerResponse, version: Ve
 
 
 def _request_kind(key: int) -> type[ControllerRequest]:
-    kinds = {_SHIPPED[kind].key: kind for kind in _DECODERS}
+    kinds = {_NUMBERED[kind].key: kind for kind in _DECODERS}
     if key not in kinds:
         known = ", ".join(f"{number} is {kind.__name__.removesuffix('Request')}" for number, kind in kinds.items())
         raise UnsupportedVersionError(f"API key {key} is no control request that is known here: {known}")

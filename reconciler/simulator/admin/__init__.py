@@ -21,6 +21,7 @@ KIP-4's errors, and the numbers that Kafka gave them; where rows share a number,
 """
 
 from reconciler.simulator.admin.admin import Admin
+from reconciler.simulator.admin.alter import warnings_of
 from reconciler.simulator.admin.broker_namespaces import BrokerNamespaces
 from reconciler.simulator.admin.commands import (
     NOT_GIVEN,
@@ -48,5 +49,6 @@ __all__ = [
     "TopicDescription",
     "TopicKey",
     "is_created",
+    "warnings_of",
     "with_lags",
 ]

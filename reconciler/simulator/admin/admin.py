@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from layout.topic import TopicPartition, namespace_of
 from logstore import KafkaError
+from reconciler.protocol import DeletePartitionsRequest, DeletePartitionsResponse
 from reconciler.simulator.admin import describe, zookeeper_namespaces
 from reconciler.simulator.admin.acls import changed_acls
 from reconciler.simulator.admin.alter import PartitionCount, alter_topic, outcome_of_fewer, outcome_of_more
@@ -38,6 +39,7 @@ from reconciler.simulator.admin.controller_node import ControllerNode, known_top
 from reconciler.simulator.admin.create import create_topic
 from reconciler.simulator.admin.delete import (
     DeletePartitions,
+    DeletionAnswer,
     PartitionOutcome,
     mark_for_deletion,
     partition_outcomes,
@@ -120,23 +122,33 @@ class Admin:
         return {topic: refused[topic] if topic in refused else done[names[topic]] for topic in batch}
 
     def delete_partitions(
-        self, batch: Sequence[DeletePartitions], delay_ms: int = 0, principal: str = ANONYMOUS
+        self, batch: Sequence[DeletePartitions], principal: str = ANONYMOUS
     ) -> list[PartitionOutcome]:
         """Have the last partitions of topics deleted, at once or after a delay in which they can be read (KIP694-2)."""
+        delays = {each.topic: each.delay_ms for each in batch}
         going: dict[str, list[int]] = {}
 
         def request(wanted: DeletePartitions) -> None:
             self._begin(principal, AclOperation.DELETE, wanted.topic)
-            going[wanted.topic] = request_fewer(
-                self.node, wanted, delay_ms=delay_ms, now_ms=self._timers.now_ms(), settings=self._fewer
-            )
+            going[wanted.topic] = request_fewer(self.node, wanted, now_ms=self._timers.now_ms(), settings=self._fewer)
 
         outcomes = carry_out(batch, lambda each: each.topic, request)
         return [
             each
             for topic, outcome in outcomes.items()
-            for each in partition_outcomes(topic, outcome, going.get(topic, []), delay_ms)
+            for each in partition_outcomes(topic, outcome, going.get(topic, []), delays[topic])
         ]
+
+    def take_delete_partitions(
+        self,
+        request: DeletePartitionsRequest,
+        answer: Callable[[DeletePartitionsResponse], None],
+        principal: str = ANONYMOUS,
+    ) -> None:
+        """Take the same as a message of a client, and answer it when clients may no longer write (KIP694-2)."""
+        batch = [DeletePartitions(each.topic, each.total, each.delay_ms) for each in request.topics]
+        outcomes = self.delete_partitions(batch, principal)
+        DeletionAnswer(self.node, self._timers, outcomes, timeout_ms=request.timeout_ms, answer=answer).look()
 
     def set_partitions(
         self, topic: str, total: int, delete_delay_ms: int = 0, principal: str = ANONYMOUS
@@ -144,7 +156,7 @@ class Admin:
         """Give a topic more partitions, or fewer, as ``--alter --partitions`` does (KIP694-5)."""
         found = self.node.current.find(topic_path(topic)) if not self.node.current.expired else None
         if found is not None and 0 < total < len(decode_topic(found.data).partitions):
-            outcomes = self.delete_partitions([DeletePartitions(topic, total)], delete_delay_ms, principal)
+            outcomes = self.delete_partitions([DeletePartitions(topic, total, delete_delay_ms)], principal)
             return outcome_of_fewer(outcomes)
         return outcome_of_more(self.alter_topics([AlterTopic(topic, total)], principal)[topic])
 

@@ -135,16 +135,17 @@ class PartitionCount:
 def outcome_of_more(outcome: CommandOutcome) -> PartitionCount:
     """The result when more partitions were asked for."""
     grows = outcome.error is KafkaError.NONE
-    return PartitionCount(outcome, warnings=(GROWING,) if grows else _warnings(outcome))
+    return PartitionCount(outcome, warnings=(GROWING,) if grows else warnings_of(outcome.error))
 
 
 def outcome_of_fewer(outcomes: Sequence[PartitionOutcome]) -> PartitionCount:
     """The result when fewer partitions were asked for."""
     outcome = outcomes[0].outcome
     going = tuple(each.partition for each in outcomes) if outcome.error is KafkaError.NONE else ()
-    return PartitionCount(outcome, going, _warnings(outcome))
+    return PartitionCount(outcome, going, warnings_of(outcome.error))
 
 
-def _warnings(outcome: CommandOutcome) -> tuple[str, ...]:
-    warning = _BESIDE_ERRORS.get(outcome.error)
+def warnings_of(error: KafkaError) -> tuple[str, ...]:
+    """The warnings of the KIP beside an error (KIP694-5)."""
+    warning = _BESIDE_ERRORS.get(error)
     return () if warning is None else (warning,)

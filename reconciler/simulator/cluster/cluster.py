@@ -27,6 +27,7 @@ from typing import Self
 from layout.ids import TopicId
 from logstore import KafkaError, check_argument
 from reconciler.errors import ReconcilerError, RefusedError, UsageError
+from reconciler.protocol import DeletePartitionsRequest, DeletePartitionsResponse, DeletePartitionsTopic
 from reconciler.simulator.admin import (
     NOT_GIVEN,
     Admin,
@@ -39,7 +40,7 @@ from reconciler.simulator.admin import (
 )
 from reconciler.simulator.cluster.member import ClusterSettings, Member
 from reconciler.simulator.cluster.oracle import Oracle
-from reconciler.simulator.kernel import ANONYMOUS, MetadataRequest, Record, World
+from reconciler.simulator.kernel import ANONYMOUS, MetadataRequest, Record, Response, World
 from reconciler.simulator.machine import AcknowledgedRecord, BelievedPartition, ClientMetadata, Consumer, Producer
 from reconciler.simulator.zookeeper import CLUSTER_ID, CONTROLLER, ZooKeeper, make_base
 from reconciler.sources.zookeeper import decode_controller, encode_cluster_id
@@ -243,6 +244,24 @@ class Cluster:
 
     def _was_read(self, believed: BelievedPartition, record: Record) -> None:
         self.consumer.on_record(believed, record)
+
+    def delete_partitions(
+        self, topic: str, total: int, delay_ms: int = 0, timeout_ms: int = 5_000
+    ) -> DeletePartitionsResponse:
+        """Send the controller a request for fewer partitions, and return its answer (KIP694-2).
+
+        Raises:
+            RefusedError: the connection was lost.
+            NotInTimeError: there is no controller.
+        """
+        request = DeletePartitionsRequest((DeletePartitionsTopic(topic, total, delay_ms),), timeout_ms)
+        member = self._controllers_member()
+        answers: list[Response | None] = []
+        self.world.network.call("client-1", member.name, request, answers.append)
+        self.run_until(f"{member.name} answers", lambda: bool(answers))
+        if not isinstance(answers[0], DeletePartitionsResponse):
+            raise RefusedError(f"{member.name} gives no answer")
+        return answers[0]
 
     def produce(self, topic: str, count: int = 1, *, principal: str = ANONYMOUS) -> list[str]:
         """Write records in turn, wait until each is acknowledged, and return their values.

@@ -14,6 +14,7 @@ from random import Random
 from logstore import check_fields
 from logstore.purge import Purged
 from reconciler.errors import UsageError
+from reconciler.protocol import DeletePartitionsRequest, DeletePartitionsResponse
 from reconciler.simulator.admin import Admin, BrokerNamespaces
 from reconciler.simulator.controller import (
     Controller,
@@ -121,6 +122,7 @@ class Member:
         )
         self.broker.registered = self._follow_namespaces
         self.broker.purged = self._was_purged
+        self.broker.administer = self._administer
         world.add_target(self)
 
     @property
@@ -213,6 +215,10 @@ class Member:
         fewer = fewer_partitions_extension(timers.now_ms, self._settings.fewer_partitions)
         settings = replace(self._settings.controller, crash_before=self._power_goes)
         return Controller(self.node_id, broker_epoch, self.network, timers, journal, settings, extensions=[fewer])
+
+    def _administer(self, request: DeletePartitionsRequest, answer: Callable[[DeletePartitionsResponse], None]) -> None:
+        """Hand a request to the commands of the controller of this moment."""
+        self.admin.take_delete_partitions(request, answer)
 
     def _was_purged(self, purged: Purged) -> None:
         self.purged(purged)

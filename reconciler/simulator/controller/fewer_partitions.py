@@ -16,7 +16,7 @@ that they delete, so the data can be brought back until it is purged.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import orjson
@@ -27,6 +27,9 @@ from reconciler.errors import UsageError
 from reconciler.simulator.controller.active import ActiveController
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import DELETE_PARTITIONS, delete_partitions_path
+
+ENABLE = "delete.topic.partition.enable"
+INTERVAL = "delete.topic.partition.interval.delay.ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,23 @@ class FewerPartitionsSettings:
 
     def __post_init__(self) -> None:
         check_fields(self, UsageError, {"interval_ms": (1, math.inf)})
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str]) -> FewerPartitionsSettings:
+        """Read settings by Kafka's names, as in ``server.properties``; one that is not given has its default.
+
+        Raises:
+            UsageError: a setting has another name, or its value is not what the name wants.
+        """
+        unknown = sorted(settings.keys() - {ENABLE, INTERVAL})
+        if unknown:
+            raise UsageError(f"{unknown[0]!r:.60} is no setting here: {ENABLE} and {INTERVAL} are")
+        enabled, interval = settings.get(ENABLE, "false"), settings.get(INTERVAL, "300000")
+        if enabled not in ("true", "false"):
+            raise UsageError(f"{ENABLE} = {enabled!r:.20}, where true or false is expected")
+        if not interval.isascii() or not interval.isdigit() or len(interval) > 18 or int(interval) < 1:
+            raise UsageError(f"{INTERVAL} = {interval!r:.20}, where a number of ms from 1 on is expected")
+        return cls(enabled == "true", int(interval))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """The messages between controllers, brokers and clients, besides control requests, as values.
 
 Shapes follow Kafka's messages, one partition at a time where Kafka batches: the simulator is about protocols, not about
-bytes on a wire. Control requests are encoded as bytes and decoded again on their way (``machine``). Every message that
-names a topic carries a topic ID, and ``None`` stands for a sender that knows none. In a request to a leader, an empty
-topic name stands for a sender that gives the ID alone, as in Kafka's Fetch since version 13. Error numbers are
+bytes on a wire. Control requests and DeletePartitions, which are types of ``reconciler.protocol``, are encoded as bytes
+and decoded again on their way (``machine``). Every message that names a topic carries a topic ID, and ``None`` stands
+for a sender that knows none. In a request to a leader, an empty topic name stands for a sender that gives the ID alone,
+as in Kafka's Fetch since version 13. Error numbers are
 :class:`~logstore.KafkaError`. Source: FACTS §4, §5.4; KIP516-8, KIP516-9; KIP694-1.
 """
 
@@ -16,7 +17,7 @@ from typing import TypeAlias
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.protocol import ControlRequest, ControlResponse
+from reconciler.protocol import ControlRequest, ControlResponse, DeletePartitionsRequest, DeletePartitionsResponse
 
 DURING_DELETE = -2
 """The leader that an UpdateMetadata request gives a partition whose topic is being deleted (FACTS §8)."""
@@ -247,6 +248,7 @@ Request: TypeAlias = (
     | EpochEndRequest
     | ProduceRequest
     | MetadataRequest
+    | DeletePartitionsRequest
 )
 
 Response: TypeAlias = (
@@ -258,5 +260,6 @@ Response: TypeAlias = (
     | EpochEndResponse
     | ProduceResponse
     | MetadataResponse
+    | DeletePartitionsResponse
 )
 """An UpdateMetadata request is answered with a bare error."""

@@ -31,7 +31,7 @@ from reconciler.simulator.kernel import Journal, Network, Timers, broker_endpoin
 from reconciler.simulator.machine.disks import MachineDisks
 from reconciler.simulator.machine.host import BrokerSettings, Host, MachineClock, short_path
 from reconciler.simulator.machine.hosted_replicas import HostedReplicas
-from reconciler.simulator.machine.life import BrokerLife
+from reconciler.simulator.machine.life import Administer, BrokerLife, refuse_to_administer
 from reconciler.simulator.machine.serving import MetadataCache
 from reconciler.simulator.zookeeper import Session, ZooKeeper
 
@@ -44,6 +44,7 @@ class SimulatedBroker:
         running: whether it is up.
         purged: called with each directory that is deleted for ever; takes effect at the next start.
         registered: called with each session under which it registers; takes effect at the next start.
+        administer: called with each request of an administrator; takes effect at the next start.
     """
 
     def __init__(  # noqa: PLR0917
@@ -65,6 +66,7 @@ class SimulatedBroker:
         self._life: BrokerLife | None = None
         self.purged: Callable[[Purged], None] = lambda purged: None
         self.registered: Callable[[Session], None] = lambda session: None
+        self.administer: Administer = refuse_to_administer
 
     @property
     def store(self) -> LogStore:
@@ -132,6 +134,7 @@ class SimulatedBroker:
             return False
         self._life = BrokerLife(host, broker, self._zookeeper, self._make_controller, self.halt)
         self._life.purged, self._life.registered = self.purged, self.registered
+        self._life.administer = self.administer
         host.say(f"starts with {len(store)} replicas" + "".join(f"; {why}" for why in store.offline.values()))
         self._life.begin()
         return True

@@ -11,11 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeAlias
 
 from logstore import KafkaError, LogStoreError
 from logstore.purge import Purged
 from reconciler.broker import Broker
-from reconciler.protocol import LeaderAndIsrRequest, StopReplicaRequest
+from reconciler.protocol import (
+    DeletePartitionsRequest,
+    DeletePartitionsResponse,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    decode_delete_partitions,
+    decode_response,
+    encode_message,
+)
 from reconciler.simulator.controller import Controller
 from reconciler.simulator.kernel import (
     AlterIsrRequest,
@@ -49,6 +58,16 @@ from reconciler.simulator.zookeeper import (
 )
 from reconciler.sources.zookeeper import decode_controller, encode_log_dir_event
 
+Administer: TypeAlias = Callable[[DeletePartitionsRequest, Callable[[DeletePartitionsResponse], None]], None]
+
+_DELETE_PARTITIONS_VERSION = 1
+"""The version in which each topic has its own delay."""
+
+
+def refuse_to_administer(request: DeletePartitionsRequest, answer: Callable[[DeletePartitionsResponse], None]) -> None:
+    """Answer for a broker that nobody gave the commands of an administrator: it is not the controller."""
+    answer(DeletePartitionsResponse(KafkaError.NOT_CONTROLLER))
+
 
 class BrokerLife:
     """A broker from one start to its end; ``session`` is the last one that it opened."""
@@ -72,6 +91,8 @@ class BrokerLife:
         """Called with each directory that was deleted for ever."""
         self.registered: Callable[[Session], None] = lambda session: None
         """Called with each session under which the broker is registered."""
+        self.administer: Administer = refuse_to_administer
+        """Called with each request of an administrator, and how to answer it."""
         self.unreported = 0
         """How many failed log dirs have no node in ZooKeeper yet."""
         self.replicas = HostedReplicas(host, self.store)
@@ -170,6 +191,18 @@ class BrokerLife:
                 self.serving.epoch_end(request, answer)
             case MetadataRequest():
                 answer(self.metadata.answer(request, self.authorizer()))
+            case DeletePartitionsRequest():
+                self._delete_partitions(request, answer)
+
+    def _delete_partitions(self, sent: DeletePartitionsRequest, answer: Answer) -> None:
+        """Hand on a request and its answer as they are on the wire (KIP694-2)."""
+
+        def encoded(response: DeletePartitionsResponse) -> None:
+            data = encode_message(response, _DELETE_PARTITIONS_VERSION)
+            answer(decode_response(DeletePartitionsResponse, data, _DELETE_PARTITIONS_VERSION))
+
+        data = encode_message(sent, _DELETE_PARTITIONS_VERSION)
+        self.administer(decode_delete_partitions(data, _DELETE_PARTITIONS_VERSION), encoded)
 
     def _update_metadata(self, request: UpdateMetadataRequest, number: int | None) -> KafkaError:
         """Epochs and the number are checked as in LeaderAndIsr (FACTS §4.2, 2 and 3)."""

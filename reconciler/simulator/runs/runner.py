@@ -11,6 +11,7 @@ from layout.topic import TopicPartition
 from logstore import KafkaError, LogStoreError
 from logstore.store import LogStore
 from reconciler.errors import ReconcilerError, RefusedError
+from reconciler.simulator.admin import warnings_of
 from reconciler.simulator.checks import BrokenInvariantError, Invariants, check_converged, converge, let_delays_pass
 from reconciler.simulator.cluster import AnsweredError, Cluster
 from reconciler.simulator.kernel import (
@@ -119,11 +120,29 @@ class _Runner:
         active = self.cluster.active
         if active is None:
             raise RefusedError("there is no controller to ask")
+        if principal == ANONYMOUS and 0 < total < sum(each.topic == topic for each in self.cluster.oracle.wanted()):
+            self._fewer(topic, total, delay_ms)
+            return
+        # The message says nothing of who sends it, so somebody's command is given to the controller's broker itself.
         found = active.admin.set_partitions(topic, total, delay_ms, principal)
         for warning in found.warnings:
             self.cluster.world.history.say("admin", warning)
         if found.outcome.error is not KafkaError.NONE:
             raise AnsweredError(found.outcome.error, "the controller", found.outcome.message)
+
+    def _fewer(self, topic: str, total: int, delay_ms: int) -> None:
+        """Send the message that the command sends for a smaller number (KIP694-2)."""
+        answer = self.cluster.delete_partitions(topic, total, delay_ms)
+        for found in answer.topics:
+            for each in found.partitions:
+                for warning in warnings_of(KafkaError(each.error)):
+                    self.cluster.world.history.say("admin", warning)
+                if each.error:
+                    raise AnsweredError(KafkaError(each.error), "the controller", each.message)
+                status = PartitionMode(each.status).name
+                self.cluster.world.history.say("admin", f"{found.topic}-{each.partition} is {status}")
+        if answer.error:
+            raise AnsweredError(KafkaError(answer.error), "the controller", answer.message)
 
     def _fail_over(self) -> None:
         active = self.cluster.active

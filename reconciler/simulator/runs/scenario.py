@@ -4,6 +4,7 @@
 
     # Stale state (KIP-516): a topic is re-created while a broker is away.
     brokers 3
+    delete.topic.partition.enable false    or its interval.delay.ms: Kafka's own settings
     create orders 1 3            topic, partitions, replicas of each; or orders 0:1,2,3 1:2,3,1 by hand
     produce orders 5
     stop 2                       or crash 2, which loses what was not synced
@@ -59,6 +60,7 @@ from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore import InvalidSettingError, parse_duration
 from reconciler.errors import UsageError
+from reconciler.simulator.controller import FewerPartitionsSettings
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.placement import Placement
 from reconciler.sources.zookeeper import AclOperation
@@ -99,6 +101,8 @@ class Scenario:
     placement: Placement = Placement.ZOOKEEPER
     scheme: Scheme = Scheme.FLAT
     super_users: tuple[str, ...] | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """By Kafka's names, those of fewer partitions (KIP694-3); what is not given is on, and looked at every 2 s."""
 
 
 def parse_scenario(text: str, name: str) -> Scenario:
@@ -116,6 +120,7 @@ def parse_scenario(text: str, name: str) -> Scenario:
         "super-users": None,
     }
     racks_at = 0, ""
+    settings: dict[str, str] = {}
     lines: list[ScenarioLine] = []
     wrong: list[tuple[int, str, str]] = []
     for number, raw in enumerate(text.splitlines(), 1):
@@ -127,6 +132,8 @@ def parse_scenario(text: str, name: str) -> Scenario:
             if words[0] in head:
                 head[words[0]] = _head(words, begun=bool(lines))
                 racks_at = (number, plain) if words[0] == "racks" else racks_at
+            elif words[0].startswith("delete.topic.partition."):
+                settings |= _setting(words, begun=bool(lines))
             else:
                 lines.append(_line(number, words))
         except ValueError as error:
@@ -139,7 +146,7 @@ def parse_scenario(text: str, name: str) -> Scenario:
         raise UsageError(f"{name} is no scenario: {'; '.join(reasons)}")
     counts = head["brokers"], head["log-dirs"]
     others = head["racks"], head["placement"], head["scheme"], head["super-users"]
-    return Scenario(name, *counts, tuple(lines), *others)
+    return Scenario(name, *counts, tuple(lines), *others, settings)
 
 
 def shipped_scenarios() -> dict[str, str]:
@@ -200,6 +207,17 @@ def _line(number: int, words: Sequence[str]) -> ScenarioLine:
     if principal is not None and verb not in _SOMEBODYS:
         raise ValueError(f"{verb} is nobody's; of a principal are {', '.join(_SOMEBODYS)}")
     return ScenarioLine(number, verb, values, " ".join(words), principal, refused)
+
+
+def _setting(words: Sequence[str], *, begun: bool) -> dict[str, str]:
+    if begun:
+        raise ValueError(f"{words[0]} comes before everything else")
+    found = {words[0]: " ".join(words[1:])}
+    try:
+        FewerPartitionsSettings.of(found)
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+    return found
 
 
 def _number(text: str, least: int = 0, most: int = 1_000_000) -> int:

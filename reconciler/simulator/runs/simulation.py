@@ -37,6 +37,11 @@ _FAULTS_MS = 300
 
 CLUSTER_ID = "simulated-cluster-0001"
 
+_SCENARIO_SETTINGS = {
+    "delete.topic.partition.enable": "true",
+    "delete.topic.partition.interval.delay.ms": "2000",
+}
+
 METADATA_FOLDER = "metadata"
 """The folder beside the brokers' that holds the cluster's desired state, when the disks are kept."""
 
@@ -113,7 +118,7 @@ def play_scenario(
         scenario.log_dirs,
         broker=BrokerSettings(cluster_id=CLUSTER_ID, scheme=scenario.scheme, authorizer=authorizer),
         controller=ControllerSettings(placement=placement or scenario.placement),
-        fewer_partitions=FewerPartitionsSettings(enabled=True, interval_ms=2_000),
+        fewer_partitions=FewerPartitionsSettings.of(_SCENARIO_SETTINGS | dict(scenario.settings)),
         racks=scenario.racks,
     )
     cluster, broken = Cluster(settings, seed=seed, folder=folder), None

@@ -12,8 +12,10 @@ from random import Random
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.simulator.admin import NOT_GIVEN, Admin, AlterTopic, CommandOutcome, CreateTopic, DeletePartitions
+from reconciler.protocol import DeletePartitionsRequest, DeletePartitionsResponse, DeletePartitionsTopic
+from reconciler.simulator.admin import NOT_GIVEN, Admin, AlterTopic, CommandOutcome, CreateTopic
 from reconciler.simulator.cluster import Cluster
+from reconciler.simulator.kernel import Response, broker_endpoint
 
 NAMES = ("orders", "clicks", "payments", "audit.log", "__consumer_offsets")
 """The topics of a history."""
@@ -106,17 +108,28 @@ class Workload:
         outcome = admin.alter_topics([AlterTopic(topic, partitions, NOT_GIVEN)])[topic]
         return f"grows {topic} to {partitions} partitions", outcome
 
-    def _shrink(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome] | None:
+    def _shrink(self, admin: Admin, random: Random) -> None:
         """Delete the last partitions of a topic, which is written to while its leaders and the producer hear of it."""
         last = self._any_partition(random, least=1)
         if last is None:
-            return None
+            return
         topic, total, delay_ms = last.topic, random.randint(1, last.partition), random.choice((0, 5_000))
-        outcomes = admin.delete_partitions([DeletePartitions(topic, total)], delay_ms)
-        failed = [each.outcome for each in outcomes if each.outcome.error is not KafkaError.NONE]
+        request = DeletePartitionsRequest((DeletePartitionsTopic(topic, total, delay_ms),), random.choice((0, 1_000)))
+
+        def answered(response: Response | None) -> None:
+            errors = {"no answer"}
+            if isinstance(response, DeletePartitionsResponse):
+                partitions = [each for found in response.topics for each in found.partitions]
+                errors = {
+                    KafkaError(each).name for each in (response.error, *(one.error for one in partitions)) if each
+                }
+            became = f": {', '.join(sorted(errors))}" if errors else ""
+            self._cluster.world.history.say("admin", f"leaves {topic} with {total} partitions{became}")
+
+        controller = admin.node.controller.node_id
+        self._cluster.world.network.call("client-1", broker_endpoint(controller), request, answered)
         for pause_ms in _WRITES_MS:
             self._cluster.world.add(pause_ms, "", "workload", partial(self._write, topic))
-        return f"leaves {topic} with {total} partitions", failed[0] if failed else CommandOutcome()
 
     def _reassign(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome] | None:
         partition = self._any_partition(random)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.protocol.kip516 import LEADER_AND_ISR, LEADER_AND_ISR_RESPONSE, STOP_REPLICA, STOP_REPLICA_RESPONSE
+from reconciler.protocol.proposals import LEADER_AND_ISR, LEADER_AND_ISR_RESPONSE, STOP_REPLICA, STOP_REPLICA_RESPONSE
 from reconciler.protocol.schema import Array, Message, Struct
 
 DRAWN = {

@@ -192,7 +192,7 @@ def test_fewer_partitions_stage_the_data_of_those_that_go_and_of_no_other(machin
 
 def test_partitions_that_will_go_are_read_only_until_then(machines: Machines) -> None:  # KIP694-1
     create(machines, "orders", {0: [1, 2], 1: [2, 3]})
-    machines.admin.delete_partitions([DeletePartitions("orders", 1)], delay_ms=20_000)
+    machines.admin.delete_partitions([DeletePartitions("orders", 1, 20_000)])
     machines.everywhere("orders", lambda found: found.partitions[-1].mode is PartitionMode.READ_ONLY)
     assert machines.on_disk("orders") == {(1, 0), (2, 0), (2, 1), (3, 1)}
     machines.everywhere("orders", lambda found: is_created(found, 1))

@@ -8,7 +8,7 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.simulator.admin import Admin, AlterTopic, CommandOutcome, CreateTopic
+from reconciler.simulator.admin import Admin, AlterTopic, CommandOutcome, CreateTopic, warnings_of
 from reconciler.simulator.admin.alter import GROWING, SWITCHED_OFF, UNDER_CHANGE, PartitionCount
 from reconciler.simulator.admin.configs import own_configs
 from reconciler.simulator.controller import FewerPartitionsSettings, decode_fewer_partitions
@@ -179,3 +179,10 @@ def test_what_is_neither_more_nor_fewer_is_refused(admin: Admin, topic: str, tot
 def test_a_session_that_is_over_is_reported(bench: AdminBench, admin: Admin) -> None:
     bench.session.expire()
     assert admin.set_partitions("orders", 2).outcome.error is KafkaError.NOT_CONTROLLER
+
+
+# KIP694-5
+def test_an_error_has_the_warning_of_the_proposal_beside_it() -> None:
+    assert warnings_of(KafkaError.TOPIC_DELETION_DISABLED) == (SWITCHED_OFF,)
+    assert warnings_of(KafkaError.REASSIGNMENT_IN_PROGRESS) == (UNDER_CHANGE,)
+    assert warnings_of(KafkaError.NONE) == warnings_of(KafkaError.INVALID_PARTITIONS) == ()

@@ -85,7 +85,7 @@ def admin(bench: AdminBench) -> Admin:
 def test_each_partition_that_goes_is_answered_with_its_mode(
     bench: AdminBench, admin: Admin, delay_ms: int, mode: PartitionMode
 ) -> None:  # KIP694-1, KIP694-2
-    found = admin.delete_partitions([DeletePartitions("orders", 2)], delay_ms)
+    found = admin.delete_partitions([DeletePartitions("orders", 2, delay_ms)])
     assert [(each.topic, each.partition, each.mode, each.outcome) for each in found] == [
         ("orders", 2, mode, CommandOutcome()),
         ("orders", 3, mode, CommandOutcome()),

@@ -189,7 +189,7 @@ def test_what_was_acknowledged_in_a_partition_that_was_deleted_and_came_back_may
         cluster.produce("payments")
     active = cluster.active
     assert active is not None
-    active.admin.delete_partitions([DeletePartitions("payments", 1)], 0)
+    active.admin.delete_partitions([DeletePartitions("payments", 1, 0)])
     cluster.run(for_ms=10_000)
     for member in cluster.members.values():
         cluster.world.jump(member.name, 400_000)
@@ -313,7 +313,7 @@ def test_a_delay_that_was_noted_by_a_clock_that_is_hours_fast_does_not_hold_up_t
     active = cluster.active
     assert active is not None
     cluster.world.jump(active.name, 5 * 3_600_000)
-    active.admin.delete_partitions([DeletePartitions("payments", 1)], 60_000)
+    active.admin.delete_partitions([DeletePartitions("payments", 1, 60_000)])
     cluster.run(for_ms=5_000)
     cluster.world.jump(active.name, -5 * 3_600_000)
     converge(cluster, invariants)

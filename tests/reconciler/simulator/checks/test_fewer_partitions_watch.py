@@ -32,7 +32,7 @@ def leaving(new_cluster: NewCluster, delay_ms: int) -> Cluster:
     assert write(cluster, 2) is KafkaError.NONE
     active = cluster.active
     assert active is not None
-    active.admin.delete_partitions([DeletePartitions("orders", 1)], delay_ms)
+    active.admin.delete_partitions([DeletePartitions("orders", 1, delay_ms)])
     cluster.run(for_ms=1_000)
     return cluster
 

@@ -140,7 +140,7 @@ def test_partitions_that_are_deleted_are_staged_and_none_of_those_that_stay(
     cluster.produce("payments", 6)
     active = cluster.active
     assert active is not None
-    for each in active.admin.delete_partitions([DeletePartitions("payments", 1)], 0):
+    for each in active.admin.delete_partitions([DeletePartitions("payments", 1, 0)]):
         assert each.outcome.error is KafkaError.NONE
     cluster.run_until("it has one", lambda: "payments" not in cluster.oracle.leaving())
     staged = [each.partition for member in cluster.members.values() for each in member.broker.store.staged()]

@@ -88,7 +88,7 @@ def test_partitions_that_are_deleted_are_gone_for_everybody(new_cluster: NewClus
     assert active is not None
     assert all(
         each.outcome.error is KafkaError.NONE
-        for each in active.admin.delete_partitions([DeletePartitions("orders", 1)], 5_000)
+        for each in active.admin.delete_partitions([DeletePartitions("orders", 1, 5_000)])
     )
     assert cluster.oracle.leaving() == ["orders"]
     cluster.run(for_ms=30_000)

@@ -9,6 +9,7 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
+from reconciler.errors import UsageError
 from reconciler.protocol import StopReplicaRequest
 from reconciler.simulator.admin import Admin, AlterTopic, DeletePartitions
 from reconciler.simulator.admin.delete import PartitionOutcome
@@ -54,7 +55,7 @@ class Fewer(Cluster):
         )
 
     def ask(self, total: int, delay_ms: int = 0, topic: str = "orders") -> list[PartitionOutcome]:
-        found = self.commands.delete_partitions([DeletePartitions(topic, total)], delay_ms)
+        found = self.commands.delete_partitions([DeletePartitions(topic, total, delay_ms)])
         self.settle()
         return found
 
@@ -258,6 +259,26 @@ def test_while_it_is_switched_off_nothing_is_taken_and_nothing_goes_on() -> None
 
 def test_the_defaults_are_those_of_the_proposal() -> None:  # KIP694-3
     assert FewerPartitionsSettings() == FewerPartitionsSettings(enabled=False, interval_ms=300_000)
+    assert FewerPartitionsSettings.of({}) == FewerPartitionsSettings()
+
+
+def test_settings_are_read_by_kafkas_names() -> None:  # KIP694-3
+    given = {"delete.topic.partition.enable": "true", "delete.topic.partition.interval.delay.ms": "1000"}
+    assert FewerPartitionsSettings.of(given) == FewerPartitionsSettings(enabled=True, interval_ms=1_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("delete.topic.partition.enable", "yes", "where true or false is expected"),
+        ("delete.topic.partition.interval.delay.ms", "0", "where a number of ms from 1 on is expected"),
+        ("delete.topic.partition.interval.delay.ms", "5m", "where a number of ms from 1 on is expected"),
+        ("delete.topic.partitions.enable", "true", "is no setting here: delete.topic.partition.enable and"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused(name: str, value: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        FewerPartitionsSettings.of({name: value})
 
 
 @pytest.mark.parametrize(

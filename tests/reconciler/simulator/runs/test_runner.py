@@ -236,6 +236,14 @@ def test_the_invariants_are_checked_after_every_event_and_every_line(monkeypatch
     assert played(BEGIN) == "mine, line 3, 'produce orders 2': somebody follows"
 
 
+# KIP694-2, KIP694-3
+def test_while_it_is_switched_off_a_topic_cannot_get_fewer_partitions() -> None:
+    text = "delete.topic.partition.enable false\nbrokers 1\ncreate orders 2 1\npartitions orders 1 0s"
+    assert str(played(text)).startswith(
+        "mine, line 4, 'partitions orders 1 0s': the controller answers TOPIC_DELETION_DISABLED"
+    )
+
+
 # KIP516-10, KIP694-4
 def test_rest_lets_all_delays_pass_so_nothing_of_a_deleted_topic_is_left() -> None:
     assert played(BEGIN + "delete orders\nrest\nexpect nothing-staged 1\nexpect nothing-staged 2") is None
