@@ -17,7 +17,12 @@ from typing import NamedTuple
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.protocol import StopReplicaRequest, StopReplicaResponse
+from reconciler.protocol import (
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
 from reconciler.simulator.cluster import Cluster, Member
 from reconciler.simulator.kernel import (
     Numbered,
@@ -26,7 +31,6 @@ from reconciler.simulator.kernel import (
     ProduceResponse,
     Request,
     Response,
-    UpdateMetadataRequest,
 )
 from reconciler.text import moment
 
@@ -80,7 +84,7 @@ class FewerPartitionsWatch:
         """Note what a broker was sent when it answers, check what it acknowledges, and yield what is wrong."""
         plain, number = (request.request, request.number) if isinstance(request, Numbered) else (request, -1)
         match plain, response:
-            case UpdateMetadataRequest(), KafkaError.NONE:
+            case UpdateMetadataRequest(), UpdateMetadataResponse(KafkaError.NONE):
                 self._note(member, plain, number)
             case ProduceRequest(), ProduceResponse(KafkaError.NONE, offset):
                 yield from self._check_write(member, plain, offset)
@@ -92,7 +96,7 @@ class FewerPartitionsWatch:
             for each in topic.partitions:
                 if each.leader == member.node_id:
                     key = TopicPartition(topic.topic, each.partition), topic.topic_id
-                    sent = _SentMode(request.controller_epoch, number, each.leader_epoch, each.mode)
+                    sent = _SentMode(request.controller_epoch, number, each.leader_epoch, PartitionMode(each.mode))
                     self._sent[key] = max(sent, self._sent.get(key, sent))
 
     def _check_write(self, member: Member, request: ProduceRequest, offset: int) -> Iterator[str]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
+from reconciler.protocol import UpdateMetadataBroker, UpdateMetadataEndpoint
 from reconciler.simulator.controller.states import AssignedReplica, PartitionStates, ReplicaStates
-from reconciler.simulator.kernel import LiveBroker, PartitionMode
+from reconciler.simulator.kernel import PartitionMode
 
 NO_LEADER = -1
 
@@ -158,9 +159,13 @@ class ControllerContext:
             and not self.is_online(AssignedReplica(partition, found.leader), though_leaving=True)
         )
 
-    def live_brokers(self) -> tuple[LiveBroker, ...]:
+    def live_brokers(self) -> tuple[UpdateMetadataBroker, ...]:
         """Return the live brokers with their end points, sorted."""
-        return tuple(LiveBroker(each, *self.end_points[each]) for each in sorted(self.brokers))
+        found = ((each, *self.end_points[each]) for each in sorted(self.brokers))
+        return tuple(
+            UpdateMetadataBroker(each, (UpdateMetadataEndpoint(port, host, "PLAINTEXT", 0),))
+            for each, host, port in found
+        )
 
     def is_leaving(self, partition: TopicPartition) -> bool:
         """Return whether a partition is being deleted, alone or with its topic."""

@@ -21,7 +21,7 @@ from typing import TypeAlias
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from reconciler.protocol import (
-    ControlRequest,
+    ControllerRequest,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     PartitionState,
@@ -31,6 +31,9 @@ from reconciler.protocol import (
     StopReplicaResponse,
     StopTopic,
     TopicState,
+    UpdateMetadataPartition,
+    UpdateMetadataRequest,
+    UpdateMetadataTopic,
 )
 from reconciler.simulator.controller.context import ControllerContext
 from reconciler.simulator.controller.settings import ControllerSettings
@@ -39,10 +42,7 @@ from reconciler.simulator.kernel import (
     DURING_DELETE,
     Network,
     Numbered,
-    PartitionMetadata,
     Response,
-    TopicMetadata,
-    UpdateMetadataRequest,
     broker_endpoint,
 )
 
@@ -50,7 +50,6 @@ ResponseHandler: TypeAlias = Callable[[Response], None]
 Later: TypeAlias = Callable[[int, str, Callable[[], None]], None]
 """Calls a function later, unless the controller has resigned by then: delay in ms, label, function."""
 
-SentRequest: TypeAlias = ControlRequest | UpdateMetadataRequest
 LeaderAndIsrAnswered: TypeAlias = Callable[[int, LeaderAndIsrRequest, LeaderAndIsrResponse], None]
 StopReplicaAnswered: TypeAlias = Callable[[int, StopReplicaRequest, StopReplicaResponse], None]
 
@@ -80,7 +79,7 @@ class RequestBatch:
         self._states: dict[int, dict[TopicPartition, bool]] = {}
         self._full: set[int] = set()
         self._metadata: dict[int, set[TopicPartition]] = {}
-        self._gone: list[TopicMetadata] = []
+        self._gone: list[UpdateMetadataTopic] = []
         self._stops: dict[int, list[_StopOrder]] = {}
         self.on_leader_and_isr: LeaderAndIsrAnswered = lambda broker, request, response: None
         self.on_stop_replica: StopReplicaAnswered = lambda broker, request, response: None
@@ -102,7 +101,7 @@ class RequestBatch:
         for broker in self._context.brokers if brokers is None else brokers:
             self._metadata.setdefault(broker, set()).update(updated)
 
-    def gone(self, topic: TopicMetadata) -> None:
+    def gone(self, topic: UpdateMetadataTopic) -> None:
         """Send all brokers that a topic is deleted, before any metadata of a topic that has its name now."""
         self._gone.append(topic)
 
@@ -138,8 +137,8 @@ class RequestBatch:
         gone, self._gone = self._gone, []
         full, self._full = self._full, set()
         for broker in self._channels.brokers():
-            if gone:
-                self._send_metadata(broker, tuple(gone))
+            for topics in _each_name_once(gone):
+                self._send_metadata(broker, topics)
             if broker in full or states.get(broker):
                 self._send_states(broker, states.get(broker, {}), is_full=broker in full)
             if broker in metadata:
@@ -207,18 +206,17 @@ class RequestBatch:
     def _sent_id(self, topic: str) -> TopicId | None:
         return self._context.topic_ids.get(topic) if self._settings.topic_ids else None
 
-    def _topic_metadata(self, partitions: Iterable[TopicPartition]) -> tuple[TopicMetadata, ...]:
-        by_topic: dict[str, list[PartitionMetadata]] = {}
+    def _topic_metadata(self, partitions: Iterable[TopicPartition]) -> tuple[UpdateMetadataTopic, ...]:
+        by_topic: dict[str, list[UpdateMetadataPartition]] = {}
         for each in sorted(partitions):
             if each in self._context.leadership and each in self._context.assignments:
                 by_topic.setdefault(each.topic, []).append(partition_metadata(self._context, each))
-        return tuple(TopicMetadata(topic, self._sent_id(topic), tuple(each)) for topic, each in by_topic.items())
+        return tuple(UpdateMetadataTopic(topic, self._sent_id(topic), tuple(each)) for topic, each in by_topic.items())
 
-    def _send_metadata(self, broker: int, topics: tuple[TopicMetadata, ...]) -> None:
+    def _send_metadata(self, broker: int, topics: tuple[UpdateMetadataTopic, ...]) -> None:
         context = self._context
-        request = UpdateMetadataRequest(
-            self._node_id, context.epoch, self._channels.epoch_of(broker), topics, context.live_brokers()
-        )
+        live, epoch = context.live_brokers(), self._channels.epoch_of(broker)
+        request = UpdateMetadataRequest(self._node_id, context.epoch, topics, live, epoch)
         self._channels.send(broker, request, lambda response: None)
 
     def _send_stop(self, broker: int, stop: _StopOrder) -> None:
@@ -245,7 +243,7 @@ class RequestBatch:
 
 def partition_metadata(
     context: ControllerContext, partition: TopicPartition, *, deleted: bool = False
-) -> PartitionMetadata:
+) -> UpdateMetadataPartition:
     """Return the metadata for clients of a partition that has had a leader (KIP516-9, KIP694-1).
 
     ``deleted``: its topic is deleted; a partition that is being deleted counts as deleted too.
@@ -253,15 +251,27 @@ def partition_metadata(
     state, replicas = context.leadership[partition], context.assignments[partition].replicas
     online = context.online(partition, though_leaving=True)
     leaving = deleted or context.is_leaving(partition)
-    return PartitionMetadata(
+    return UpdateMetadataPartition(
         partition.partition,
+        state.controller_epoch,
         DURING_DELETE if leaving else state.leader,
         state.leader_epoch,
         state.isr,
+        state.partition_epoch,
         replicas,
         tuple(each for each in replicas if each not in online),
-        context.mode_of(partition),
+        int(context.mode_of(partition)),
     )
+
+
+def _each_name_once(topics: Iterable[UpdateMetadataTopic]) -> list[tuple[UpdateMetadataTopic, ...]]:
+    """Split topics so that no request has two of one name: one may be deleted, made anew, and deleted again."""
+    requests: list[dict[str, UpdateMetadataTopic]] = []
+    for each in topics:
+        if not requests or each.topic in requests[-1]:
+            requests.append({})
+        requests[-1][each.topic] = each
+    return [tuple(request.values()) for request in requests]
 
 
 class Channels:
@@ -315,7 +325,7 @@ class Channels:
         found = self._open.get(broker)
         return len(found.queue) if found is not None else 0
 
-    def send(self, broker: int, request: SentRequest, answered: ResponseHandler) -> None:
+    def send(self, broker: int, request: ControllerRequest, answered: ResponseHandler) -> None:
         """Queue a request to a broker, answered once; without a queue it is dropped, for the broker is gone."""
         channel = self._open.get(broker)
         if channel is None:

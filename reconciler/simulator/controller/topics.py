@@ -19,13 +19,13 @@ from random import Random
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
+from reconciler.protocol import UpdateMetadataTopic
 from reconciler.simulator.controller.core import ControllerCore
 from reconciler.simulator.controller.deletion import GONE, Deletions, retry_delay
 from reconciler.simulator.controller.requests import partition_metadata
 from reconciler.simulator.controller.state_machines import PartitionMachine, ReplicaMachine
 from reconciler.simulator.controller.states import AssignedReplica, ReplicaState, ReplicaStates
 from reconciler.simulator.controller.store import FoundTopic
-from reconciler.simulator.kernel import TopicMetadata
 
 
 class TopicChanges:
@@ -201,7 +201,7 @@ class DeletedTopics:
         metadata = tuple(
             partition_metadata(context, each, deleted=True) for each in partitions if each in context.leadership
         )
-        self._core.batch.gone(TopicMetadata(topic, topic_id if self._core.settings.topic_ids else None, metadata))
+        self._core.batch.gone(UpdateMetadataTopic(topic, topic_id if self._core.settings.topic_ids else None, metadata))
         living = [each for each in partitions if each not in context.leaving_partitions]
         if topic not in context.leaving_topics:
             self._partitions.to_offline(living)

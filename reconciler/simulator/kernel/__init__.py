@@ -31,7 +31,6 @@ from reconciler.simulator.kernel.messages import (
     Request,
     Response,
     TopicMetadata,
-    UpdateMetadataRequest,
 )
 from reconciler.simulator.kernel.ports import Answer, Answered, Journal, Network, Server, Timer, Timers, broker_endpoint
 from reconciler.simulator.kernel.world import START_MS, World
@@ -71,7 +70,6 @@ __all__ = [
     "Timer",
     "Timers",
     "TopicMetadata",
-    "UpdateMetadataRequest",
     "World",
     "broker_endpoint",
 ]

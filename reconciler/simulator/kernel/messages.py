@@ -1,11 +1,11 @@
-"""The messages between controllers, brokers and clients, besides control requests, as values.
+"""The messages between controllers, brokers and clients, besides those of ``reconciler.protocol``, as values.
 
 Shapes follow Kafka's messages, one partition at a time where Kafka batches: the simulator is about protocols, not about
-bytes on a wire. Control requests and DeletePartitions, which are types of ``reconciler.protocol``, are encoded as bytes
-and decoded again on their way (``machine``). Every message that names a topic carries a topic ID, and ``None`` stands
-for a sender that knows none. In a request to a leader, an empty topic name stands for a sender that gives the ID alone,
-as in Kafka's Fetch since version 13. Error numbers are
-:class:`~logstore.KafkaError`. Source: FACTS §4, §5.4; KIP516-8, KIP516-9; KIP694-1.
+bytes on a wire. What controllers send to brokers, and DeletePartitions, which are types of ``reconciler.protocol``, are
+encoded as bytes and decoded again on their way (``machine``). Every message that names a topic carries a topic ID, and
+``None`` stands for a sender that knows none. In a request to a leader, an empty topic name stands for a sender that
+gives the ID alone, as in Kafka's Fetch since version 13. Error numbers are :class:`~logstore.KafkaError`.
+Source: FACTS §4, §5.4; KIP516-8, KIP516-9; KIP694-1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ from typing import TypeAlias
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.protocol import ControlRequest, ControlResponse, DeletePartitionsRequest, DeletePartitionsResponse
+from reconciler.protocol import (
+    ControllerRequest,
+    ControllerResponse,
+    DeletePartitionsRequest,
+    DeletePartitionsResponse,
+)
 
 DURING_DELETE = -2
 """The leader that an UpdateMetadata request gives a partition whose topic is being deleted (FACTS §8)."""
@@ -44,7 +49,7 @@ class PartitionMode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """One partition in an UpdateMetadata request, and so in a Metadata answer."""
+    """One partition in a Metadata answer, as the last UpdateMetadata request had it."""
 
     partition: int
     leader: int
@@ -78,17 +83,6 @@ class LiveBroker:
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateMetadataRequest:
-    """Gives a broker the metadata that clients may have (FACTS §5.4); epochs are checked as in LeaderAndIsr."""
-
-    controller_id: int
-    controller_epoch: int
-    broker_epoch: int
-    topics: tuple[TopicMetadata, ...]
-    live_brokers: tuple[LiveBroker, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Numbered:
     """A controller's request with its number among all requests it sends, as the correlation ID in Kafka's header.
 
@@ -96,7 +90,7 @@ class Numbered:
     """
 
     number: int
-    request: ControlRequest | UpdateMetadataRequest
+    request: ControllerRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +233,7 @@ class MetadataResponse:
 
 
 Request: TypeAlias = (
-    ControlRequest
-    | UpdateMetadataRequest
+    ControllerRequest
     | Numbered
     | AlterIsrRequest
     | FetchRequest
@@ -252,8 +245,7 @@ Request: TypeAlias = (
 )
 
 Response: TypeAlias = (
-    ControlResponse
-    | KafkaError
+    ControllerResponse
     | AlterIsrResponse
     | FetchResponse
     | ListOffsetsResponse
@@ -262,4 +254,3 @@ Response: TypeAlias = (
     | MetadataResponse
     | DeletePartitionsResponse
 )
-"""An UpdateMetadata request is answered with a bare error."""

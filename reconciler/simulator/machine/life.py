@@ -17,12 +17,16 @@ from logstore import KafkaError, LogStoreError
 from logstore.purge import Purged
 from reconciler.broker import Broker
 from reconciler.protocol import (
+    KIP694,
     DeletePartitionsRequest,
     DeletePartitionsResponse,
     LeaderAndIsrRequest,
     StopReplicaRequest,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
     decode_delete_partitions,
     decode_response,
+    decode_update_metadata,
     encode_message,
 )
 from reconciler.simulator.controller import Controller
@@ -36,7 +40,6 @@ from reconciler.simulator.kernel import (
     Numbered,
     ProduceRequest,
     Request,
-    UpdateMetadataRequest,
 )
 from reconciler.simulator.machine.control import ControlRequests
 from reconciler.simulator.machine.fetching import FollowerFetching
@@ -178,7 +181,7 @@ class BrokerLife:
             case LeaderAndIsrRequest() | StopReplicaRequest():
                 answer(self.control.handle(request, number))
             case UpdateMetadataRequest():
-                answer(self._update_metadata(request, number))
+                answer(UpdateMetadataResponse(self._update_metadata(request, number)))
             case AlterIsrRequest():
                 self.controller.handle(sender, request, answer)
             case FetchRequest():
@@ -204,8 +207,12 @@ class BrokerLife:
         data = encode_message(sent, _DELETE_PARTITIONS_VERSION)
         self.administer(decode_delete_partitions(data, _DELETE_PARTITIONS_VERSION), encoded)
 
-    def _update_metadata(self, request: UpdateMetadataRequest, number: int | None) -> KafkaError:
-        """Epochs and the number are checked as in LeaderAndIsr (FACTS §4.2, 2 and 3)."""
+    def _update_metadata(self, sent: UpdateMetadataRequest, number: int | None) -> KafkaError:
+        """Take over a request as it is on the wire, in the form with topic IDs and modes (KIP694-1).
+
+        Epochs and the number are checked as in LeaderAndIsr (FACTS §4.2, 2 and 3).
+        """
+        request = decode_update_metadata(encode_message(sent, KIP694), KIP694)
         if request.broker_epoch != -1 and request.broker_epoch < self.broker.broker_epoch:
             return KafkaError.STALE_BROKER_EPOCH
         if request.controller_epoch < self.broker.controller_epoch:

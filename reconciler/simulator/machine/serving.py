@@ -26,6 +26,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError, LogStoreError
 from reconciler.broker import Broker
+from reconciler.protocol import UpdateMetadataPartition, UpdateMetadataRequest
 from reconciler.simulator.kernel import (
     CONSUMER,
     DURING_DELETE,
@@ -48,7 +49,6 @@ from reconciler.simulator.kernel import (
     Response,
     Timer,
     TopicMetadata,
-    UpdateMetadataRequest,
 )
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.hosted_replicas import HostedReplicas
@@ -285,7 +285,12 @@ class MetadataCache:
 
     def update(self, request: UpdateMetadataRequest) -> None:
         """Take over the metadata of a controller's request."""
-        self.live_brokers, self.controller_id = request.live_brokers, request.controller_id
+        self.live_brokers = tuple(
+            LiveBroker(each.broker_id, end_point.host, end_point.port)
+            for each in request.live_brokers
+            for end_point in each.endpoints[:1]
+        )
+        self.controller_id = request.controller_id
         for topic in request.topics:
             if self._ids.get(topic.topic) != topic.topic_id:
                 self._partitions.pop(topic.topic, None)
@@ -294,7 +299,7 @@ class MetadataCache:
             for each in topic.partitions:
                 known.pop(each.partition, None)
                 if each.leader != DURING_DELETE:
-                    known[each.partition] = each
+                    known[each.partition] = _for_clients(each)
             if not known:
                 del self._partitions[topic.topic], self._ids[topic.topic]
 
@@ -340,3 +345,10 @@ class MetadataCache:
         if known.mode is PartitionMode.READ_WRITE or not self._restricts:
             return plain
         return replace(plain, leader=NO_LEADER, error=KafkaError.LEADER_NOT_AVAILABLE)
+
+
+def _for_clients(each: UpdateMetadataPartition) -> PartitionMetadata:
+    mode = PartitionMode(each.mode)
+    return PartitionMetadata(
+        each.partition, each.leader, each.leader_epoch, each.isr, each.replicas, each.offline, mode
+    )

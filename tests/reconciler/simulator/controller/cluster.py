@@ -21,6 +21,10 @@ from reconciler.protocol import (
     StopReplicaRequest,
     StopReplicaResponse,
     TopicErrors,
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
 )
 from reconciler.protocol.check import reasons
 from reconciler.simulator.controller import Controller, ControllerSettings
@@ -29,11 +33,9 @@ from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.kernel import (
     AlterIsrRequest,
     AlterIsrResponse,
-    LiveBroker,
     Numbered,
     Request,
     Response,
-    UpdateMetadataRequest,
 )
 from reconciler.simulator.zookeeper import (
     Session,
@@ -56,9 +58,12 @@ def at(topic: str, partition: int = 0) -> TopicPartition:
     return TopicPartition(topic, partition)
 
 
-def live(*brokers: int) -> tuple[LiveBroker, ...]:
+def live(*brokers: int) -> tuple[UpdateMetadataBroker, ...]:
     """Live brokers as they are registered here."""
-    return tuple(LiveBroker(each, f"broker-{each}", 9092) for each in brokers)
+    return tuple(
+        UpdateMetadataBroker(each, (UpdateMetadataEndpoint(9092, f"broker-{each}", "PLAINTEXT", 0),))
+        for each in brokers
+    )
 
 
 class HandTimer:
@@ -155,7 +160,9 @@ class FakeBroker:
                     for each in request.topics
                 ),
             )
-        return KafkaError.NONE
+        if isinstance(request, UpdateMetadataRequest):
+            assert reasons(request) == []
+        return UpdateMetadataResponse(KafkaError.NONE)
 
 
 class Notes(Extension):

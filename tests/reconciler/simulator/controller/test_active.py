@@ -5,11 +5,17 @@ from __future__ import annotations
 import pytest
 
 from logstore import KafkaError
-from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest, StopReplicaResponse
+from reconciler.protocol import (
+    LeaderAndIsrRequest,
+    RequestType,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+)
 from reconciler.simulator.controller.active import ActiveController, Extension
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
-from reconciler.simulator.kernel import AlterIsrRequest, PartitionMode, UpdateMetadataRequest
+from reconciler.simulator.kernel import AlterIsrRequest, PartitionMode
 from reconciler.simulator.zookeeper import (
     DELETE_PARTITIONS,
     DELETE_TOPICS,

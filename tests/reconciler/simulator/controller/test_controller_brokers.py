@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from logstore import KafkaError
-from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
+from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest, UpdateMetadataRequest
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
-from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse, UpdateMetadataRequest
+from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse
 from reconciler.simulator.zookeeper import LOG_DIR_EVENTS, state_path
 from reconciler.sources.zookeeper import encode_log_dir_event, encode_state
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at, live

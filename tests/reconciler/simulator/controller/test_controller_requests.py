@@ -6,8 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
+from layout.ids import TopicId
 from logstore import KafkaError
-from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
+from reconciler.protocol import (
+    LeaderAndIsrRequest,
+    RequestType,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+    UpdateMetadataTopic,
+)
 from reconciler.simulator.controller import ControllerSettings
 from reconciler.simulator.controller.requests import Channels, partition_metadata
 from reconciler.simulator.controller.states import AssignedReplica
@@ -17,10 +24,10 @@ from reconciler.simulator.kernel import (
     PartitionMode,
     Request,
     Response,
-    TopicMetadata,
-    UpdateMetadataRequest,
 )
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, HandTimers, at, live
+
+THIRD_ID = TopicId(bytes([3] * 16))
 
 
 @pytest.fixture
@@ -174,7 +181,7 @@ def test_metadata_carries_the_mode_of_each_partition(cluster: Cluster) -> None:
         assert [each.mode for each in request.topics[0].partitions] == [PartitionMode.READ_ONLY]
     cluster.controller.work.set_modes([at("orders", 1)], PartitionMode.READ_WRITE)
     cluster.settle()
-    assert cluster.brokers[1].of(UpdateMetadataRequest)[0].topics[0].partitions[0].mode is PartitionMode.READ_WRITE
+    assert cluster.brokers[1].of(UpdateMetadataRequest)[0].topics[0].partitions[0].mode == PartitionMode.READ_WRITE
     assert cluster.controller.context.modes == {}
 
 
@@ -189,10 +196,19 @@ def test_a_partition_that_is_being_deleted_has_the_leader_that_says_so(cluster: 
 def test_a_deleted_topic_is_sent_before_the_topic_that_has_its_name_now(cluster: Cluster) -> None:
     batch = cluster.controller.work.core.batch
     batch.update_metadata([at("orders")])
-    batch.gone(TopicMetadata("orders", OTHER_ID, ()))
+    batch.gone(UpdateMetadataTopic("orders", OTHER_ID, ()))
     send(cluster)
     ids = [each.topics[0].topic_id for each in cluster.brokers[3].of(UpdateMetadataRequest)]
     assert ids == [OTHER_ID, ID]
+
+
+def test_topics_of_one_name_that_are_deleted_together_are_sent_apart_in_their_order(cluster: Cluster) -> None:
+    batch = cluster.controller.work.core.batch
+    for topic, topic_id in (("orders", OTHER_ID), ("clicks", THIRD_ID), ("orders", ID)):
+        batch.gone(UpdateMetadataTopic(topic, topic_id, ()))
+    send(cluster)
+    sent = [[each.topic_id for each in request.topics] for request in cluster.brokers[3].of(UpdateMetadataRequest)]
+    assert sent == [[OTHER_ID, THIRD_ID], [ID]]
 
 
 def test_what_was_sent_is_not_sent_again(cluster: Cluster) -> None:
@@ -213,7 +229,7 @@ def test_a_broker_that_lost_its_replica_since_gets_no_leader(cluster: Cluster) -
 
 
 def request(number: int) -> UpdateMetadataRequest:
-    return UpdateMetadataRequest(1, number, 0, (), ())
+    return UpdateMetadataRequest(1, number, (), (), 0)
 
 
 class Wire:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logstore import KafkaError
-from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
+from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest, UpdateMetadataRequest
 from reconciler.simulator.controller.context import LeaderAndIsr, ReplicaAssignment
 from reconciler.simulator.controller.states import (
     AssignedReplica,
@@ -14,7 +14,7 @@ from reconciler.simulator.controller.states import (
     ReplicaState,
     ReplicaStates,
 )
-from reconciler.simulator.kernel import DURING_DELETE, UpdateMetadataRequest
+from reconciler.simulator.kernel import DURING_DELETE
 from reconciler.simulator.zookeeper import config_path, delete_path, state_path, topic_path
 from reconciler.sources.zookeeper import encode_topic
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from logstore import KafkaError
-from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest
+from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest, UpdateMetadataRequest
 from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
-from reconciler.simulator.kernel import DURING_DELETE, UpdateMetadataRequest
+from reconciler.simulator.kernel import DURING_DELETE
 from reconciler.simulator.zookeeper import config_path, delete_path, partition_path, topic_path
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, Notes, at
 

@@ -10,7 +10,7 @@ import pytest
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.errors import UsageError
-from reconciler.protocol import StopReplicaRequest
+from reconciler.protocol import StopReplicaRequest, UpdateMetadataRequest
 from reconciler.simulator.admin import Admin, AlterTopic, DeletePartitions
 from reconciler.simulator.admin.delete import PartitionOutcome
 from reconciler.simulator.controller import (
@@ -21,7 +21,7 @@ from reconciler.simulator.controller import (
     fewer_partitions_extension,
 )
 from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
-from reconciler.simulator.kernel import DURING_DELETE, MetadataResponse, PartitionMode, UpdateMetadataRequest
+from reconciler.simulator.kernel import DURING_DELETE, MetadataResponse, PartitionMode
 from reconciler.simulator.zookeeper import delete_partitions_path, partition_path, topic_path
 from reconciler.sources.zookeeper import encode_topic
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from layout.ids import TopicId
-from reconciler.simulator.kernel import PartitionMetadata, PartitionMode, TopicMetadata, UpdateMetadataRequest
+from reconciler.protocol import (
+    UpdateMetadataBroker,
+    UpdateMetadataPartition,
+    UpdateMetadataRequest,
+    UpdateMetadataTopic,
+)
+from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.machine import ClientMetadata
 from tests.reconciler.simulator.machine.brokers import ALL, A, Brokers
 
@@ -18,8 +24,9 @@ def tell(
     epoch: int = 0,
 ) -> None:
     """Tell brokers what clients may know of partition 0 of orders; the epoch is its leader's."""
-    partition = PartitionMetadata(0, leader, epoch, ALL, ALL, (), mode)
-    update = UpdateMetadataRequest(9, 1, -1, (TopicMetadata("orders", topic_id, (partition,)),), ALL)
+    partition = UpdateMetadataPartition(0, 1, leader, epoch, ALL, 0, ALL, (), int(mode))
+    live = tuple(map(UpdateMetadataBroker, ALL))
+    update = UpdateMetadataRequest(9, 1, (UpdateMetadataTopic("orders", topic_id, (partition,)),), live)
     for node_id in to:
         brokers.ask(node_id, update)
 

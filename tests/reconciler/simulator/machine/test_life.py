@@ -8,15 +8,22 @@ from random import Random
 import pytest
 
 from logstore import KafkaError, Settings
-from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
+from reconciler.protocol import (
+    LeaderAndIsrRequest,
+    PartitionState,
+    RequestType,
+    TopicState,
+    UpdateMetadataBroker,
+    UpdateMetadataPartition,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+    UpdateMetadataTopic,
+)
 from reconciler.simulator.kernel import (
     AlterIsrRequest,
     AlterIsrResponse,
     MetadataRequest,
     Numbered,
-    PartitionMetadata,
-    TopicMetadata,
-    UpdateMetadataRequest,
 )
 from reconciler.simulator.zookeeper import kafka_paths
 from reconciler.sources.zookeeper import znodes
@@ -35,8 +42,8 @@ def two_disks(make_brokers: Callable[..., Brokers]) -> Brokers:
 
 
 def update(epoch: int = 1, broker_epoch: int = -1, name: str = "orders") -> UpdateMetadataRequest:
-    topic = TopicMetadata(name, A, (PartitionMetadata(0, 1, 0, (1,), (1,)),))
-    return UpdateMetadataRequest(9, epoch, broker_epoch, (topic,), (1,))
+    topic = UpdateMetadataTopic(name, A, (UpdateMetadataPartition(0, 1, 1, 0, (1,), 0, (1,)),))
+    return UpdateMetadataRequest(9, epoch, (topic,), (UpdateMetadataBroker(1),), broker_epoch)
 
 
 def number_of(brokers: Brokers) -> int:
@@ -46,9 +53,10 @@ def number_of(brokers: Brokers) -> int:
 
 # KIP516-9
 def test_update_metadata_is_fenced_by_both_epochs_and_clients_hear_of_it(brokers: Brokers) -> None:
-    assert brokers.ask(1, update(epoch=3)) is KafkaError.NONE
-    assert brokers.ask(1, update(epoch=2, name="late")) is KafkaError.STALE_CONTROLLER_EPOCH
-    assert brokers.ask(1, update(epoch=3, broker_epoch=0, name="late")) is KafkaError.STALE_BROKER_EPOCH
+    assert brokers.ask(1, update(epoch=3)) == UpdateMetadataResponse(KafkaError.NONE)
+    assert brokers.ask(1, update(epoch=2, name="late")) == UpdateMetadataResponse(KafkaError.STALE_CONTROLLER_EPOCH)
+    late = update(epoch=3, broker_epoch=0, name="late")
+    assert brokers.ask(1, late) == UpdateMetadataResponse(KafkaError.STALE_BROKER_EPOCH)
     topics = brokers.ask(1, MetadataRequest()).topics
     assert [(topic.topic, topic.topic_id) for topic in topics] == [("orders", A)]
     assert brokers.ask(1, LeaderAndIsrRequest(9, 2, ())).error == KafkaError.STALE_CONTROLLER_EPOCH
@@ -59,9 +67,9 @@ def test_what_a_controller_sent_earlier_and_comes_late_is_refused_and_changes_no
     gone = LeaderAndIsrRequest(9, 3, (), type=RequestType.FULL)
     assert brokers.ask(1, Numbered(5, follow)).error == KafkaError.NONE
     assert brokers.ask(1, Numbered(4, gone)).error == KafkaError.STALE_CONTROLLER_EPOCH
-    assert brokers.ask(1, Numbered(4, update(epoch=3))) is KafkaError.STALE_CONTROLLER_EPOCH
+    assert brokers.ask(1, Numbered(4, update(epoch=3))) == UpdateMetadataResponse(KafkaError.STALE_CONTROLLER_EPOCH)
     assert brokers.ask(1, MetadataRequest()).topics == () and brokers.of[1].replicas.get(ORDERS) is not None
-    assert brokers.ask(1, Numbered(6, update(epoch=3))) is KafkaError.NONE
+    assert brokers.ask(1, Numbered(6, update(epoch=3))) == UpdateMetadataResponse(KafkaError.NONE)
     assert brokers.ask(1, Numbered(5, gone)).error == KafkaError.STALE_CONTROLLER_EPOCH
 
 

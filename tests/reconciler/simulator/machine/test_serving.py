@@ -10,6 +10,13 @@ import pytest
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
+from reconciler.protocol import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartition,
+    UpdateMetadataRequest,
+    UpdateMetadataTopic,
+)
 from reconciler.simulator.kernel import (
     DURING_DELETE,
     METADATA_WITH_MODES,
@@ -27,7 +34,6 @@ from reconciler.simulator.kernel import (
     ProduceResponse,
     Request,
     TopicMetadata,
-    UpdateMetadataRequest,
 )
 from reconciler.simulator.machine.serving import MetadataCache, refuse_request
 from reconciler.simulator.zookeeper import Authorizer
@@ -37,6 +43,9 @@ from tests.reconciler.simulator.machine.clients import tell
 
 NEVER, BY_ID = TopicPartition("never", 0), TopicPartition("", 0)
 LIVE = (LiveBroker(1, "broker-1", 9092), LiveBroker(2, "broker-2", 9092))
+SENT_LIVE = tuple(
+    UpdateMetadataBroker(each.node_id, (UpdateMetadataEndpoint(each.port, each.host, "PLAINTEXT", 0),)) for each in LIVE
+)
 
 
 class Nobody(Authorizer):
@@ -321,11 +330,18 @@ def partition(number: int, leader: int = 1, mode: PartitionMode = PartitionMode.
     return PartitionMetadata(number, leader, 0, (1,), (1, 2), (), mode)
 
 
-def cache(*updates: tuple[str, TopicId | None, list[PartitionMetadata]]) -> MetadataCache:
-    found = MetadataCache()
+def cache(*updates: tuple[str, TopicId | None, list[PartitionMetadata]], restricts: bool = False) -> MetadataCache:
+    found = MetadataCache(restricts=restricts)
     for name, topic_id, partitions in updates:
-        topics = (TopicMetadata(name, topic_id, tuple(partitions)),)
-        found.update(UpdateMetadataRequest(9, 1, -1, topics, LIVE))
+        states = (
+            UpdateMetadataPartition(
+                *(each.partition, 1, each.leader, each.leader_epoch, each.isr, 0, each.replicas, each.offline),
+                int(each.mode),
+            )
+            for each in partitions
+        )
+        topics = (UpdateMetadataTopic(name, topic_id, tuple(states)),)
+        found.update(UpdateMetadataRequest(9, 1, topics, SENT_LIVE))
     return found
 
 
@@ -365,9 +381,7 @@ def test_modes_are_answered() -> None:
 def test_a_client_that_knows_no_modes_gets_no_leader_for_a_partition_that_is_leaving() -> None:
     modes = [partition(0, mode=PartitionMode.NONE), partition(1, mode=PartitionMode.READ_ONLY), partition(2)]
     older = MetadataRequest(version=METADATA_WITH_MODES - 1)
-    found = MetadataCache(restricts=True)
-    found.update(UpdateMetadataRequest(9, 1, -1, (TopicMetadata("orders", A, tuple(modes)),), (1, 2)))
-    answered = found.answer(older).topics[0].partitions
+    answered = cache(("orders", A, modes), restricts=True).answer(older).topics[0].partitions
     assert [(each.leader, each.error, each.mode) for each in answered] == [(-1, 5, 0), (-1, 5, 0), (1, 0, 0)]
     # Switched off, it is answered as if there were no modes.
     answered = cache(("orders", A, modes)).answer(older).topics[0].partitions
