@@ -174,9 +174,12 @@ class BrokerLife:
 
     def _handle(self, sender: str, request: Request, number: int | None, answer: Answer) -> None:
         refusal = refuse_request(self.authorizer(), request, self.store.topic_of)
-        if refusal is not None:
+        if refusal is None:
+            self._answer(sender, request, number, answer)
+        else:
             answer(refusal)
-            return
+
+    def _answer(self, sender: str, request: Request, number: int | None, answer: Answer) -> None:
         match request:
             case LeaderAndIsrRequest() | StopReplicaRequest():
                 answer(self.control.handle(request, number))

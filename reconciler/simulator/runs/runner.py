@@ -138,11 +138,11 @@ class _Runner:
                 for warning in warnings_of(KafkaError(each.error)):
                     self.cluster.world.history.say("admin", warning)
                 if each.error:
-                    raise AnsweredError(KafkaError(each.error), "the controller", each.message)
+                    raise AnsweredError(KafkaError(each.error), "the controller", each.message or "")
                 status = PartitionMode(each.status).name
                 self.cluster.world.history.say("admin", f"{found.topic}-{each.partition} is {status}")
         if answer.error:
-            raise AnsweredError(KafkaError(answer.error), "the controller", answer.message)
+            raise AnsweredError(KafkaError(answer.error), "the controller", answer.message or "")
 
     def _fail_over(self) -> None:
         active = self.cluster.active
