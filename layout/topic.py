@@ -50,6 +50,7 @@ _MAX_PARTITION = (1 << 31) - 1
 
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
 _LEGAL_TIER = re.compile(r"[a-zA-Z0-9.-]+")
+_PARTITION = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -141,6 +142,26 @@ Namespace.DEFAULT = Namespace()
 def namespace_of(topic: str) -> str:
     """The namespace part of a full topic name, unchecked; empty in the default namespace."""
     return topic.rpartition(NAMESPACE_SEPARATOR)[0]
+
+
+def partition_of_tier(namespace: str) -> TopicPartition | None:
+    """The partition whose directory would be a namespace's own; None: there can be none.
+
+    Partition 1 of ``ns:a`` and the namespace ``ns:a-1`` are both the directory ``ns/a-1``, so only one of them may
+    exist. The other way round, the namespace of a partition's directory is ``str(partition)`` (KIP37-2).
+    """
+    topic, _, digits = namespace.rpartition("-")
+    if not topic.rpartition(NAMESPACE_SEPARATOR)[2] or _PARTITION.fullmatch(digits) is None:
+        return None
+    return TopicPartition(topic, int(digits)) if int(digits) <= _MAX_PARTITION else None
+
+
+def clash_with_tier(partition: TopicPartition) -> str:
+    """The reason why a partition and the namespace of its name exclude each other, as a sentence without full stop."""
+    return (
+        f"partition {partition.partition} of topic {partition.topic} and namespace {partition} would be one directory, "
+        f"{str(partition).replace(NAMESPACE_SEPARATOR, '/')}: take another name for one of them"
+    )
 
 
 def named(partitions: Sequence[TopicPartition]) -> str:

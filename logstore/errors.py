@@ -96,6 +96,12 @@ class NameTakenError(ChangeRefusedError):
     """The name is taken already, and nothing is ever overwritten or merged."""
 
 
+class NamespaceClashError(NameTakenError):
+    """A partition and a tier of a namespace would have one directory, so only one of them may exist (KIP37-2)."""
+
+    kafka_error = KafkaError.INVALID_TOPIC_EXCEPTION
+
+
 class DamagedRecordError(LogStoreError):
     """A staged directory's record is missing, does not parse, or belongs to another directory."""
 

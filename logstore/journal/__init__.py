@@ -8,6 +8,7 @@ from logstore.journal.journal import (
     what_is_pending,
 )
 from logstore.journal.namespace_dirs import (
+    check_no_tier,
     find_namespace_dirs,
     is_namespace_dir,
     list_namespace_dirs,
@@ -19,6 +20,7 @@ from logstore.journal.namespace_dirs import (
 
 __all__ = [
     "carry_out_intent",
+    "check_no_tier",
     "check_nothing_pending",
     "find_namespace_dirs",
     "finish_intents",

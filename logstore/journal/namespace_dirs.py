@@ -14,8 +14,8 @@ from contextlib import suppress
 
 from layout.ours import MakeDirectory
 from layout.scheme import DEEPEST_TIER, MARKER_FILE, Scheme
-from layout.topic import NAMESPACE_SEPARATOR
-from logstore.errors import ChangeFailedError, OfflineLogDirError
+from layout.topic import NAMESPACE_SEPARATOR, TopicPartition, clash_with_tier
+from logstore.errors import ChangeFailedError, NamespaceClashError, OfflineLogDirError
 from logstore.fs import Directory
 from logstore.journal.steps import do_steps
 from logstore.log_dir import FallbackRecords, LogDir, LogDirView
@@ -55,6 +55,23 @@ def is_namespace_dir(directory: Directory, name: str) -> bool:
     """Whether a subdirectory carries the marker file of a namespace directory. Raises OSError."""
     marker = directory.status(f"{name}/{MARKER_FILE}")
     return marker is not None and stat.S_ISREG(marker.st_mode)
+
+
+def check_no_tier(log_dirs: Iterable[LogDir], partition: TopicPartition) -> None:
+    """Make sure that no log dir has a namespace whose directory a partition would need (KIP37-2).
+
+    The partition may go to another disk than the one with the namespace; at its next open, the store would find that it
+    cannot give every disk the namespace.
+
+    Raises:
+        NamespaceClashError: one has.
+    """
+    for log_dir in log_dirs:
+        if log_dir.is_ours and log_dir.scheme is Scheme.NAMESPACED and log_dir.offline is None:
+            # A file in the way is no namespace, and a disk that fails now says so when it is changed.
+            with suppress(OSError):
+                if is_namespace_dir(log_dir.root, namespace_dir(str(partition))):
+                    raise NamespaceClashError(f"{log_dir.path} has that namespace: {clash_with_tier(partition)}")
 
 
 def namespace_at(path: str) -> str:

@@ -20,7 +20,14 @@ from layout.topic import Namespace, TopicPartition
 from logstore.errors import InvalidNamespaceError, NameTakenError
 from logstore.journal import list_namespace_dirs, namespace_at, namespace_dir, with_parents
 from logstore.log_dir import LogDir
-from logstore.namespaces.namespaces import check_known, check_path_free, is_in, list_namespaces, named_namespace
+from logstore.namespaces.namespaces import (
+    check_known,
+    check_no_partition,
+    check_path_free,
+    is_in,
+    list_namespaces,
+    named_namespace,
+)
 from logstore.namespaces.plan import (
     ChangePlanner,
     PlannedChange,
@@ -47,6 +54,7 @@ def plan_move_namespace(store: OpenStore, namespace: str, target: str) -> Planne
         InvalidNameError: one of them is no name of a namespace, or a new path would be too long.
         InvalidNamespaceError: the namespace does not exist, or one of the two lies inside the other.
         NameTakenError: the target holds something, or something else has the name of one of its tiers.
+        NamespaceClashError: a partition has the directory of one of its tiers.
         ChangeRefusedError: a log dir is a real broker's; something unknown lies in the namespace; or a replica in it is
             live in two log dirs, or being moved between disks.
         OfflineLogDirError: a log dir is offline.
@@ -56,6 +64,7 @@ def plan_move_namespace(store: OpenStore, namespace: str, target: str) -> Planne
     check_all_online(store, f"moving namespace {namespace}")
     list_namespaces(store, namespace)
     _check_empty(store, target)
+    check_no_partition(store, with_parents([namespace_dir(target)]))
     inside = [replica for replica in store.replicas() if is_in(replica.partition.topic, namespace)]
     inside.sort(key=lambda replica: (replica.partition, replica.log_dir))
     check_no_duplicates(store, {replica.partition.topic for replica in inside})

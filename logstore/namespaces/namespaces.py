@@ -15,8 +15,8 @@ from __future__ import annotations
 from layout.directory_name import DirectoryKind, parse
 from layout.ours import MakeDirectory, RemoveDirectory, Stage
 from layout.scheme import MARKER_FILE, Scheme, check_namespace_fits
-from layout.topic import NAMESPACE_SEPARATOR, Namespace, namespace_of
-from logstore.errors import ChangeRefusedError, InvalidNamespaceError, NameTakenError
+from layout.topic import NAMESPACE_SEPARATOR, Namespace, clash_with_tier, namespace_of, partition_of_tier
+from logstore.errors import ChangeRefusedError, InvalidNamespaceError, NamespaceClashError, NameTakenError
 from logstore.journal import is_namespace_dir, list_namespace_dirs, namespace_at, namespace_dir, with_parents
 from logstore.log_dir import LogDir
 from logstore.namespaces.plan import (
@@ -71,7 +71,8 @@ def plan_create(store: OpenStore, namespace: str) -> PlannedChange:
     Raises:
         InvalidNameError: the text is no name of a namespace, or its path would be too long.
         InvalidNamespaceError: the namespace exists.
-        NameTakenError: a replica or something else has the name of one of its tiers.
+        NameTakenError: a replica, on whatever disk, or something else has the name of one of its tiers; if it is a
+            replica, it is the subclass NamespaceClashError.
         ChangeRefusedError: a log dir is a real broker's, or no log dir has namespace directories.
         OfflineLogDirError: a disk fails.
     """
@@ -85,6 +86,7 @@ def plan_create(store: OpenStore, namespace: str) -> PlannedChange:
         if missing:
             with reading_log_dir(log_dir, f"namespace {namespace} cannot be created"):
                 check_path_free(log_dir, missing[0])
+            check_no_partition(store, missing)
             planner.add(log_dir, *(MakeDirectory(0, path, tier=True) for path in missing))
     planned = planner.planned()
     if not planned.intent.steps:
@@ -220,12 +222,29 @@ def check_path_free(log_dir: LogDir, path: str) -> None:
         OSError: the system refuses to look.
     """
     if log_dir.root.holds_below(path):
-        kind = (
-            "a replica's directory" if parse(path.rpartition("/")[2]).kind is DirectoryKind.LIVE else "something else"
-        )
+        partition = partition_of_tier(namespace_at(path))
+        if partition is not None:
+            raise NamespaceClashError(f"{log_dir.path}/{path} is a replica's directory: {clash_with_tier(partition)}")
+        is_replica = parse(path.rpartition("/")[2]).kind is DirectoryKind.LIVE
+        kind = "a replica's directory" if is_replica else "something else"
         raise NameTakenError(
             f"{log_dir.path}/{path} is {kind}, so there can be no tier of that name: choose another name"
         )
+
+
+def check_no_partition(store: OpenStore, paths: list[str]) -> None:
+    """Refuse tiers whose names the store's replicas have on any disk, perhaps on one that is offline (KIP37-2).
+
+    Raises:
+        NamespaceClashError: one has.
+    """
+    for path in paths:
+        partition = partition_of_tier(namespace_at(path))
+        found = None if partition is None else store.entries().get((partition.topic, partition.partition))
+        if partition is not None and found is not None:
+            raise NamespaceClashError(
+                f"{found.log_dir}/{found.path} is a replica's directory: {clash_with_tier(partition)}"
+            )
 
 
 def _stage(replica: Replica, evidence: str, now_ms: int, due_ms: int) -> Stage:

@@ -30,6 +30,7 @@ from layout.scheme import Scheme, check_namespace_fits, partition_path
 from layout.topic import METADATA_TOPIC, Namespace, TopicPartition, check_full_topic_name, namespace_of
 from logstore.errors import ChangeRefusedError, NameTakenError, UnknownReplicaError, UnreadableFileError
 from logstore.fs import read_small_file
+from logstore.journal import check_no_tier, is_namespace_dir
 from logstore.log_dir import LogDir
 from logstore.namespaces.namespaces import check_exists
 from logstore.namespaces.plan import (
@@ -60,7 +61,8 @@ def plan_rename(store: OpenStore, topic: str, new_topic: str) -> PlannedChange:
         InvalidNameError: the new name breaks the rules, or the scheme cannot hold it.
         InvalidNamespaceError: the namespace of the new name was not created.
         UnknownReplicaError: there is no such topic here.
-        NameTakenError: there is a topic of the new name, or something lies where a replica would go.
+        NameTakenError: there is a topic of the new name, or something lies where a replica would go; if that is a
+            namespace, it is the subclass NamespaceClashError.
         ChangeRefusedError: a log dir is a real broker's; or a replica is live in two log dirs, or being moved between
             disks.
         OfflineLogDirError: a log dir is offline.
@@ -83,11 +85,13 @@ def plan_rename(store: OpenStore, topic: str, new_topic: str) -> PlannedChange:
         own = [replica for replica in replicas if replica.log_dir == log_dir.path]
         if own:
             with reading_log_dir(log_dir, f"{topic} cannot be renamed"):
-                _plan_in(planner, log_dir, own, new_topic)
+                _plan_in(planner, store, log_dir, own, new_topic)
     return planner.planned()
 
 
-def _plan_in(planner: ChangePlanner, log_dir: LogDir, replicas: list[Replica], new_topic: str) -> None:
+def _plan_in(
+    planner: ChangePlanner, store: OpenStore, log_dir: LogDir, replicas: list[Replica], new_topic: str
+) -> None:
     """Add the steps of one log dir."""
     namespace = namespace_of(new_topic)
     check_exists(log_dir, namespace)
@@ -100,6 +104,7 @@ def _plan_in(planner: ChangePlanner, log_dir: LogDir, replicas: list[Replica], n
         partition = TopicPartition(new_topic, replica.partition.partition)
         path = partition_path(log_dir.scheme, partition, replica.topic_id)
         if path != replica.path:
+            check_no_tier(store.log_dirs, partition)
             _check_free(log_dir, path)
             renames.append(Rename(0, replica.path, path))
         rewrites += rewritten(log_dir, replica, partition, path)
@@ -155,9 +160,10 @@ def check_not_on_its_way(log_dir: LogDir, topics: Collection[str], folders: Iter
     for folder in folders:
         with log_dir.root.below(folder) as parent:
             names = [parse(name) for name, is_directory in parent.entries() if is_directory]
-        for name in names:
-            if name.kind is DirectoryKind.FUTURE and name.topic in local:
-                raise ChangeRefusedError(f"{log_dir.path} holds {name.text}: let that move between disks end first")
+            for name in names:
+                is_copy = name.kind is DirectoryKind.FUTURE and name.topic in local
+                if is_copy and not is_namespace_dir(parent, name.text):
+                    raise ChangeRefusedError(f"{log_dir.path} holds {name.text}: let that move between disks end first")
 
 
 def _check_free(log_dir: LogDir, path: str) -> None:

@@ -27,8 +27,8 @@ from layout.errors import InvalidNameError
 from layout.ids import TopicId
 from layout.ours import MakeDirectory, RemoveDirectory, Rename, Rewrite, step_text
 from layout.scheme import Scheme, check_namespace_fits, partition_path
-from layout.topic import Namespace, TopicPartition, namespace_of
-from logstore.errors import ChangeRefusedError, LogStoreError, NameTakenError
+from layout.topic import Namespace, TopicPartition, clash_with_tier, namespace_of, partition_of_tier
+from logstore.errors import ChangeRefusedError, LogStoreError, NamespaceClashError, NameTakenError
 from logstore.fs import read_small_file
 from logstore.journal import list_namespace_dirs, namespace_at, namespace_dir, with_parents
 from logstore.log_dir import META_PROPERTIES_LIMIT, FallbackRecords, LogDir
@@ -56,7 +56,8 @@ def plan_convert(store: OpenStore, scheme: Scheme) -> PlannedChange:
         ChangeRefusedError: a log dir is a real broker's; or there are replicas that the scheme cannot hold, whose topic
             is not known, that are live in two log dirs, or that are being moved between disks; the message lists them.
         NameTakenError: something lies where a replica, a namespace directory or a prefix directory would go, or two
-            replicas would lie there by one topic ID.
+            replicas would lie there by one topic ID. NamespaceClashError, its subclass: a replica and a namespace would
+            have one directory.
         OfflineLogDirError: a log dir is offline.
     """
     check_ours(store, "converting it")
@@ -69,6 +70,8 @@ def plan_convert(store: OpenStore, scheme: Scheme) -> PlannedChange:
     changing = [log_dir for log_dir in store.log_dirs if log_dir.scheme is not scheme]
     if changing and scheme is Scheme.BY_TOPIC_ID:
         _check_each_id_once(store.replicas())
+    if changing and scheme is Scheme.NAMESPACED:
+        _check_no_clash(store)
     for log_dir in store.log_dirs:
         if log_dir in changing:
             with reading_log_dir(log_dir, f"{log_dir.path} cannot be converted"):
@@ -95,6 +98,18 @@ def _check_each_id_once(replicas: Iterable[Replica]) -> None:
                 f"{other.log_dir}/{other.path} and {replica.log_dir}/{replica.path} would both become {path}: one "
                 "topic ID is of one topic, so stage the one that is not wanted first"
             )
+
+
+def _check_no_clash(store: OpenStore) -> None:
+    """Refuse a replica and a namespace that would have one directory, on one disk or on two (KIP37-2)."""
+    entries = store.entries()
+    tiers = _namespaces_in_use(store) | _namespaces_on_disk(store)
+    partitions = [each for each in map(partition_of_tier, sorted(tiers - {""})) if each is not None]
+    clashes = [f"{each} ({clash_with_tier(each)})" for each in partitions if (each.topic, each.partition) in entries]
+    if clashes:
+        raise NamespaceClashError(
+            f"the store cannot be converted to {Scheme.NAMESPACED}, because these names are taken: {first_few(clashes)}"
+        )
 
 
 def _namespaces_on_disk(store: OpenStore) -> set[str]:

@@ -29,6 +29,7 @@ from layout.ours import LedgerEvent, StagedRecord
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError, LogStoreError
 from logstore.fs import TEMPORARY, Directory, remove_file, remove_tree
+from logstore.journal import is_namespace_dir
 from logstore.log_dir import NO_SPACE, FallbackRecords, LogDir
 from logstore.scan import Folder, list_log_dir
 from logstore.staging import (
@@ -108,7 +109,8 @@ def _keep_live(log_dir: LogDir) -> Iterator[str]:
 def _drop_drafts(log_dir: LogDir) -> Iterator[str]:
     """Remove replicas that were never finished; in a real broker's log dir the broker itself removes them."""
     for name, is_directory in log_dir.root.entries():
-        if is_directory and parse(name).kind is DirectoryKind.DELETE:
+        # A tier of a namespace may have such a name, and holds replicas.
+        if is_directory and parse(name).kind is DirectoryKind.DELETE and not is_namespace_dir(log_dir.root, name):
             try:
                 remove_tree(log_dir.disk, log_dir.root, name)
             except LogStoreError as error:

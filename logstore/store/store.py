@@ -22,10 +22,12 @@ from logstore.errors import (
     InconsistentTopicIdError,
     InvalidArgumentError,
     LogStoreError,
+    NamespaceClashError,
     NameTakenError,
     OfflineLogDirError,
 )
 from logstore.fs import Progress
+from logstore.journal import check_no_tier
 from logstore.log_dir import LogDir
 from logstore.purge import Purged, Purger, PurgeReport, PurgeRules, Throttle, purge, purge_steps
 from logstore.rows import MetadataState
@@ -57,6 +59,7 @@ class LogStore(StagingStore):
         Raises:
             InvalidArgumentError: what was given is no partition, or no topic ID.
             NameTakenError: there is a live replica of this partition.
+            NamespaceClashError: there is a namespace of this partition's name.
             InvalidNamespaceError, InvalidNameError: the name cannot be used here.
             UnknownReplicaError: no log dir has that directory ID.
             OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
@@ -72,6 +75,7 @@ class LogStore(StagingStore):
                 if isinstance(made, Replica):
                     return made
                 raise made
+            check_no_tier(self.log_dirs, partition)
             path = create_replica(named, partition, topic_id)
             state = MetadataState.MISSING if topic_id is None else MetadataState.OK
             return self._entered(Replica(partition, topic_id, named.path, path, state.value, 0))
@@ -198,6 +202,7 @@ class LogStore(StagingStore):
             replica, target = self.get(partition), self.log_dir_of(directory_id)
             if replica.log_dir == target.path:
                 return replica
+            check_no_tier([target], partition)
             source, delay = self._log_dirs[replica.log_dir], self.settings.of(partition.topic, DELETE_DELAY)
             path, _ = move_replica(
                 source, target, replica, self.clock.now_ms(), delay, fallback=self.fallback, progress=progress
@@ -281,10 +286,16 @@ class LogStore(StagingStore):
     ) -> dict[TopicPartition, Replica | LogStoreError | LayoutError]:
         """Create one batch in one log dir; a partition that is left out may be created on another disk."""
         found: dict[TopicPartition, Replica | LogStoreError | LayoutError] = {}
+        for partition in batch:
+            try:
+                check_no_tier(self.log_dirs, partition)
+            except NamespaceClashError as error:
+                found[partition] = error
+        allowed = {partition: topic_id for partition, topic_id in batch.items() if partition not in found}
         try:
-            made = create_replicas(log_dir, batch)
+            made = create_replicas(log_dir, allowed)
         except LogStoreError as error:
-            return found | dict.fromkeys(batch, error)
+            return found | dict.fromkeys(allowed, error)
         for partition, path in made.items():
             state = MetadataState.MISSING if batch[partition] is None else MetadataState.OK
             if isinstance(path, str):

@@ -18,10 +18,12 @@ from layout.topic import (
     TopicPartition,
     check_full_topic_name,
     check_topic_name,
+    clash_with_tier,
     has_collision,
     has_collision_chars,
     named,
     namespace_of,
+    partition_of_tier,
     unify_collision_chars,
     utf16_length,
 )
@@ -158,6 +160,25 @@ def test_names_collide_when_they_differ_in_dots_and_underscores_only(one: str, o
 @pytest.mark.parametrize(("number", "said"), [(0, "nothing"), (1, "orders-0"), (3, "orders-0 and 2 more")])
 def test_some_partitions_are_named_by_the_first_and_how_many_more(number: int, said: str) -> None:
     assert named([TopicPartition("orders", partition) for partition in range(number)]) == said
+
+
+@given(LEGAL_TOPICS, st.integers(0, (1 << 31) - 1))
+def test_each_partition_excludes_the_namespace_of_its_directorys_name(topic: str, number: int) -> None:  # KIP37-2
+    partition = TopicPartition(topic, number)
+    assert partition_of_tier(str(partition)) == partition
+    assert partition_of_tier(f"ns:{partition}") == TopicPartition(f"ns:{topic}", number)
+
+
+@pytest.mark.parametrize("namespace", ["", "a", "a-", "-1", "ns:-1", "a-01", "a-1:b", "a-2147483648", "a-1.x", "a-١"])
+def test_a_namespace_of_another_form_excludes_no_partition(namespace: str) -> None:
+    assert partition_of_tier(namespace) is None
+
+
+def test_the_reason_names_both_and_their_directory() -> None:
+    said = clash_with_tier(TopicPartition("ns:a", 1))
+    assert said.startswith(
+        "partition 1 of topic ns:a and namespace ns:a-1 would be one directory, ns/a-1: take another"
+    )
 
 
 @pytest.mark.parametrize("partition", [-1, 1 << 31, "0", None, 1.0, b"0"])

@@ -18,6 +18,7 @@ from reconciler.simulator.admin.configs import changed_configs
 from reconciler.simulator.admin.controller_node import ControllerNode, KnownTopic, find_steady, find_topic
 from reconciler.simulator.admin.delete import PartitionOutcome
 from reconciler.simulator.admin.replication import reassign
+from reconciler.simulator.admin.zookeeper_namespaces import check_no_tiers
 from reconciler.simulator.placement import Assignment, assign
 from reconciler.simulator.zookeeper import Set, read_brokers, topic_path
 from reconciler.sources.zookeeper import encode_topic, topic_id_of
@@ -60,7 +61,7 @@ def grow(
     """Add partitions, assigned by hand or by the placement's rules.
 
     Raises:
-        CommandRefusedError: 37, the topic would not grow.
+        CommandRefusedError: 37, the topic would not grow; 17, a namespace has the directory of a new partition.
         AssignmentError: 38, 39: there can be no such assignment.
     """
     before = {partition: tuple(replicas) for partition, replicas in found.node.partitions.items()}
@@ -84,6 +85,7 @@ def grow(
         added: Assignment = {partition: tuple(replicas) for partition, replicas in by_hand.items()}
     else:
         added = node.placement.add(brokers, before, wanted, random)
+    check_no_tiers(node, found.topic, added)
     node.commit([Set(topic_path(found.topic), encode_topic(topic_id_of(found.node), before | added), found.version)])
 
 

@@ -33,18 +33,18 @@ class BrokerNamespaces:
     def follow(self) -> None:
         """Create missing tiers, and remove empty tiers that are no longer in ZooKeeper.
 
-        An error of a disk goes to the history, and the change is tried again at the next change in ZooKeeper.
+        An error, of a disk or because a replica that is to go has the name, goes to the history. The change is tried
+        again at the next change in ZooKeeper, and when a topic in the namespace comes (``machine.control``).
         """
         wanted = read_namespaces(self._session)
         try:
             here = self._by_log_dir()
-            for name in wanted:
-                if any(name not in names for names in here):
-                    create_namespace(self._store, name)
-                    self._say(f"has namespace {name} now")
         except LogStoreError as error:
             self._say(f"cannot have all namespaces: {error}")
             return
+        for name in wanted:
+            if any(name not in names for names in here):
+                self._create(name)
         for name in sorted({name for names in here for name in names} - set(wanted), reverse=True):
             self._remove(name)
 
@@ -52,6 +52,13 @@ class BrokerNamespaces:
         """The namespaces of each log dir that is namespaced and online; a log dir on a replaced disk has none."""
         log_dirs = [each for each in self._store.log_dirs if each.scheme is Scheme.NAMESPACED and each.offline is None]
         return [{namespace_at(path) for path in list_namespace_dirs(log_dir)} for log_dir in log_dirs]
+
+    def _create(self, name: str) -> None:
+        try:
+            create_namespace(self._store, name)
+            self._say(f"has namespace {name} now")
+        except LogStoreError as error:
+            self._say(f"cannot have namespace {name}: {error}")
 
     def _remove(self, name: str) -> None:
         """Remove a tier; the store refuses if it is not empty."""

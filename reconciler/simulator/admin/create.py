@@ -14,7 +14,7 @@ from logstore import KafkaError
 from reconciler.simulator.admin.commands import NOT_GIVEN, CommandRefusedError, CreateTopic
 from reconciler.simulator.admin.configs import check_configs, first_configs
 from reconciler.simulator.admin.controller_node import ControllerNode
-from reconciler.simulator.admin.zookeeper_namespaces import check_usable
+from reconciler.simulator.admin.zookeeper_namespaces import check_no_tiers, check_usable
 from reconciler.simulator.placement import Assignment
 from reconciler.simulator.zookeeper import (
     Create,
@@ -33,13 +33,15 @@ def create_topic(node: ControllerNode, wanted: CreateTopic, random: Random) -> N
 
     Raises:
         InvalidNameError: it cannot have this name.
-        CommandRefusedError: 36, it exists or is going; 17, its namespace was not created, or its name is the same
-            as another's in metrics; 40 for its configs; 37 and 38 for counts that are not given.
+        CommandRefusedError: 36, it exists or is going; 17, its namespace was not created, its name is the same as
+            another's in metrics, or a namespace has the directory of one of its partitions; 40 for its configs; 37
+            and 38 for counts that are not given.
         AssignmentError: 37, 38, 39: there can be no such assignment.
     """
     _check_free(node, wanted.topic)
     check_configs(wanted.configs)
     replicas = _assignment(node, wanted, random)
+    check_no_tiers(node, wanted.topic, replicas)
     taken = {topic.topic_id for topic in read_topics(node.session).values()}
     topic_id = TopicId.random(random.randbytes)
     while str(topic_id) in taken:

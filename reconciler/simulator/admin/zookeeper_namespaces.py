@@ -7,7 +7,16 @@ deletion only if other namespaces lie below, and so does this.
 
 from __future__ import annotations
 
-from layout.topic import NAMESPACE_SEPARATOR, Namespace, namespace_of
+from collections.abc import Iterable
+
+from layout.topic import (
+    NAMESPACE_SEPARATOR,
+    Namespace,
+    TopicPartition,
+    clash_with_tier,
+    namespace_of,
+    partition_of_tier,
+)
 from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode, find_steady
@@ -29,6 +38,7 @@ from reconciler.simulator.zookeeper import (
     read_topics,
     topic_path,
 )
+from reconciler.sources.zookeeper import decode_topic
 
 REFUSED = KafkaError.INVALID_TOPIC_EXCEPTION
 """Kafka's number nearest to KIP-37's InvalidNamespaceException, which has none."""
@@ -44,7 +54,8 @@ def create_namespace(node: ControllerNode, namespace: str) -> None:
 
     Raises:
         InvalidNameError: it cannot have this name.
-        CommandRefusedError: 36, it exists, or a topic has the name of a tier; 17, a tier is being deleted.
+        CommandRefusedError: 36, it exists, or a topic has the name of a tier; 17, a tier is being deleted, or would
+            have the directory of a partition.
     """
     if not Namespace.parse(namespace).tiers:
         raise CommandRefusedError(KafkaError.TOPIC_ALREADY_EXISTS, "the default namespace is always there")
@@ -53,6 +64,7 @@ def create_namespace(node: ControllerNode, namespace: str) -> None:
     for tier in _with_tiers(namespace):
         found = node.session.find(topic_path(tier))
         if found is None:
+            _check_no_partition(node, tier)
             missing.append(Create(topic_path(tier)))
         elif found.data:
             raise CommandRefusedError(KafkaError.TOPIC_ALREADY_EXISTS, f"{tier} is a topic; take another name")
@@ -108,6 +120,25 @@ def check_usable(node: ControllerNode, namespace: str) -> None:
             raise _unknown(namespace)
         for tier in _with_tiers(namespace):
             _check_staying(node, tier)
+
+
+def check_no_tiers(node: ControllerNode, topic: str, partitions: Iterable[int]) -> None:
+    """Check that no namespace has the directory that one of a topic's new partitions needs (KIP37-2).
+
+    Raises:
+        CommandRefusedError: 17, one has.
+    """
+    for partition in (TopicPartition(topic, number) for number in partitions):
+        found = node.session.find(topic_path(str(partition)))
+        if found is not None and not found.data:
+            raise CommandRefusedError(REFUSED, clash_with_tier(partition))
+
+
+def _check_no_partition(node: ControllerNode, tier: str) -> None:
+    partition = partition_of_tier(tier)
+    found = None if partition is None else node.session.find(topic_path(partition.topic))
+    if partition is not None and found is not None and partition.partition in decode_topic(found.data).partitions:
+        raise CommandRefusedError(REFUSED, clash_with_tier(partition))
 
 
 def _check_staying(node: ControllerNode, tier: str) -> None:
@@ -192,10 +223,11 @@ def move_topic(node: ControllerNode, topic: str, namespace: str) -> str:
 
     Raises:
         InvalidNameError: a name breaks the rules.
-        CommandRefusedError: 3, there is no such topic; 17, it is being deleted, or there is no such namespace; 36,
-            there is a topic of that name, or it is in this namespace already; 60, it is under change.
+        CommandRefusedError: 3, there is no such topic; 17, it is being deleted, or there is no such namespace, or a
+            namespace has the directory of one of its partitions; 36, there is a topic of that name, or it is in this
+            namespace already; 60, it is under change.
     """
-    find_steady(node, topic)
+    moved = find_steady(node, topic)
     Namespace.parse(namespace)
     check_usable(node, namespace)
     local = topic.rpartition(NAMESPACE_SEPARATOR)[2]
@@ -203,6 +235,7 @@ def move_topic(node: ControllerNode, topic: str, namespace: str) -> str:
     check_name(wanted)
     if node.session.find(topic_path(wanted)) is not None:
         raise CommandRefusedError(KafkaError.TOPIC_ALREADY_EXISTS, f"{wanted} exists already")
+    check_no_tiers(node, wanted, moved.node.partitions)
     node.commit([step for root in (TOPICS, CONFIGS, TOPIC_ACLS) for step in _moved(node, root, topic, wanted)])
     return wanted
 

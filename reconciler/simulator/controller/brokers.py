@@ -93,7 +93,7 @@ class BrokerChanges:
             elif error == KafkaError.NONE:
                 back += [replica] if replica in self._context.offline else []
             elif error != KafkaError.STALE_CONTROLLER_EPOCH:
-                self._core.say(f"broker {broker} refuses {partition} with error {int(error)}")
+                self._refused(replica, error)
         if failed:
             self._core.say(f"on broker {broker} these are offline: {', '.join(str(each.partition) for each in failed)}")
             self._context.offline.update(failed)
@@ -103,6 +103,24 @@ class BrokerChanges:
             self._replicas.to_online(each for each in back if not self._context.is_leaving(each.partition))
             self._partitions.elect_where_needed()
             self._core.batch.send()
+
+    def _refused(self, replica: AssignedReplica, error: int) -> None:
+        """Note a refusal, and send a replica again after a while whose name or namespace the broker could not have.
+
+        A replica of a deleted topic may still have the namespace's directory; the request that deletes it is on its way
+        (KIP37-2).
+        """
+        self._core.say(f"broker {replica.broker} refuses {replica.partition} with error {int(error)}")
+        if error != KafkaError.INVALID_TOPIC_EXCEPTION:
+            return
+
+        def ask() -> None:
+            if replica in self._serving([replica.broker]) and replica.partition in self._context.leadership:
+                self._core.batch.leader_and_isr([replica.broker], replica.partition)
+                self._core.batch.send()
+
+        delay_ms = self._core.settings.most_deletion_retry_ms
+        self._core.later(delay_ms, f"send {replica.partition} to {replica.broker} again", ask)
 
     def _register(self, brokers: dict[int, int]) -> None:
         self._context.end_points |= self._core.nodes.end_points()

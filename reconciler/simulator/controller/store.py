@@ -128,6 +128,11 @@ class ClusterNodes:
             found[topic] = FoundTopic(at.czxid, at.version, topic_id, _assignments(node), node.problem)
         return found
 
+    def is_namespace(self, name: str) -> bool:
+        """Read whether there is a namespace of a name: an empty node among the topics (KIP37-4)."""
+        found = self._session.find(topic_path(name))
+        return found is not None and not found.data
+
     def state(self, partition: TopicPartition) -> LeaderAndIsr | None:
         """Read a partition's leader and in-sync replicas; None: it has no readable state."""
         node = self._session.find(state_path(partition))

@@ -2,7 +2,7 @@
 
 A topic is known by its name, the transaction that created its node, and its ID. A topic that was deleted and created
 again before the controller looked counts as one deleted and one new topic (KIP516-10). A new topic goes through four
-steps: NewPartition, NewReplica, OnlinePartition, OnlineReplica (CREATE-3). Source: Kafka 2.8; KIP516-11.
+steps: NewPartition, NewReplica, OnlinePartition, OnlineReplica (CREATE-3). Source: Kafka 2.8; KIP516-11; KIP37-2.
 
 A topic with an ID is deleted when its node is: from then on its name is free, and its replicas are collected later. The
 list of its replicas is kept in memory only, apart from the live topics. Every broker gets a StopReplica request with
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from layout.ids import TopicId
-from layout.topic import TopicPartition
+from layout.topic import TopicPartition, clash_with_tier
 from logstore import KafkaError
 from reconciler.protocol import UpdateMetadataTopic
 from reconciler.simulator.controller.core import ControllerCore
@@ -134,12 +134,24 @@ class TopicChanges:
         new = []
         for number, assignment in found.assignments.items():
             partition = TopicPartition(topic, number)
-            if partition not in context.assignments:
+            if partition not in context.assignments and self._has_its_directory(partition):
                 context.assignments[partition] = assignment
                 new.append(partition)
         if context.topic_ids[topic] is None and self._core.settings.topic_ids and topic not in marked:
             self._give_id(topic, found)
         return new
+
+    def _has_its_directory(self, partition: TopicPartition) -> bool:
+        """Whether a partition may be created: no namespace has its directory (KIP37-2).
+
+        The commands refuse both to exist; this is for what other tools wrote. A partition that was created before the
+        namespace has a state, and stays.
+        """
+        nodes = self._core.nodes
+        if not nodes.is_namespace(str(partition)) or nodes.state(partition) is not None:
+            return True
+        self._core.say(f"{partition} is not created: {clash_with_tier(partition)}")
+        return False
 
     def _give_id(self, topic: str, found: FoundTopic) -> None:
         topic_id = TopicId.random(Random(f"{self._core.settings.id_seed} {topic} {found.birth}").randbytes)

@@ -15,9 +15,12 @@ from logstore import (
     STALE_DELAY,
     ChangeRefusedError,
     InvalidNamespaceError,
+    KafkaError,
     LogStoreError,
+    NamespaceClashError,
     NameTakenError,
     OfflineLogDirError,
+    Replica,
     Settings,
 )
 from logstore.namespaces import (
@@ -31,6 +34,7 @@ from logstore.namespaces import (
     plan_move,
     rename_topic,
 )
+from logstore.scan import scan_all
 from tests.logstore.changes import fill_store, lies, look, two_disks
 from tests.logstore.engine import HOUR_MS, NOW_MS, ORDERS_ID, formatted, opened
 
@@ -103,6 +107,121 @@ def test_a_tier_and_a_partition_of_one_name_exclude_each_other(paths: list[Path]
         with pytest.raises(NameTakenError, match="a replica's directory"):
             create_namespace(store, "b-1:c")
         assert list_namespaces(store) == ["a-1"]
+
+
+@pytest.mark.parametrize("above", ["", "ns:", "ns:deep:"])
+def test_at_every_depth_they_exclude_each_other_by_kafkas_number_and_in_words(paths: list[Path], above: str) -> None:
+    reason = f"partition 1 of topic {above}a and namespace {above}a-1 would be one directory"
+    with opened(*paths) as store:
+        if above:
+            create_namespace(store, above[:-1])
+        fill_store(store, f"{above}a", f"{above}b")
+        before = look(paths)
+        for name in (f"{above}a-1", f"{above}a-1:below"):
+            with pytest.raises(NamespaceClashError, match=reason) as refused:
+                create_namespace(store, name)
+            assert refused.value.kafka_error is KafkaError.INVALID_TOPIC_EXCEPTION
+        assert look(paths) == before
+        create_namespace(store, f"{above}c-1")
+        create_namespace(store, f"{above}a-01")
+        create_namespace(store, f"{above}a-2")
+        before = look(paths)
+        for at in (TopicPartition(f"{above}c", 1), TopicPartition(f"{above}a", 2)):
+            with pytest.raises(NamespaceClashError, match=f"{at} would be one directory") as refused:
+                store.create(at, ORDERS_ID)
+            assert refused.value.kafka_error is KafkaError.INVALID_TOPIC_EXCEPTION
+        with pytest.raises(NamespaceClashError, match=f"namespace {above}c-1 would be one directory"):
+            rename_topic(store, f"{above}b", f"{above}c")
+        assert look(paths) == before
+        assert store.create(TopicPartition(f"{above}c", 2), ORDERS_ID).path.endswith("c-2")
+
+
+def test_a_topic_is_not_moved_into_a_namespace_that_has_a_tier_of_its_partitions_name(paths: list[Path]) -> None:
+    with opened(*paths) as store:
+        create_namespace(store, "ns:orders-1")
+        fill_store(store, "orders")
+        before = look(paths)
+        with pytest.raises(NamespaceClashError, match="namespace ns:orders-1 would be one directory, ns/orders-1"):
+            move_topic(store, "orders", "ns")
+        assert look(paths) == before
+
+
+def test_a_replica_on_a_disk_that_failed_keeps_its_name_from_a_tier(paths: list[Path]) -> None:
+    with opened(*paths) as store:
+        fill_store(store, "a")
+        store.log_dirs[1].go_offline("its disk is broken")
+        with pytest.raises(NamespaceClashError, match=f"{paths[1]}/a-1 is a replica's directory"):
+            create_namespace(store, "a-1")
+        create_namespace(store, "a-2")
+
+
+def test_a_tier_that_one_disk_alone_has_keeps_its_name_from_a_replica_on_another(paths: list[Path]) -> None:
+    with opened(*paths) as store:
+        create_namespace(store, "a-1")
+        (paths[0] / "a-1" / ".logstore_tier").unlink()
+        (paths[0] / "a-1").rmdir()
+        first, second = (log_dir.identity.directory_id for log_dir in store.log_dirs)
+        for directory_id in (None, first, second):
+            with pytest.raises(NamespaceClashError, match=f"{paths[1]} has that namespace"):
+                store.create(TopicPartition("a", 1), ORDERS_ID, directory_id=directory_id)
+        made = store.create_many({TopicPartition("a", 1): ORDERS_ID, TopicPartition("a", 2): ORDERS_ID})
+        assert isinstance(made[TopicPartition("a", 1)], NamespaceClashError)
+        assert isinstance(made[TopicPartition("a", 2)], Replica)
+
+
+def test_a_replica_is_not_moved_to_a_disk_where_a_tier_has_its_name(paths: list[Path]) -> None:
+    with opened(*paths) as store:
+        fill_store(store, "a")
+        (paths[1] / "a-0").mkdir()
+        (paths[1] / "a-0" / ".logstore_tier").touch()
+        with pytest.raises(NamespaceClashError, match="partition 0 of topic a and namespace a-0"):
+            store.move(TopicPartition("a", 0), store.log_dirs[1].identity.directory_id)
+        assert store.get(TopicPartition("a", 0)).log_dir == str(paths[0])
+
+
+def test_disks_where_it_happened_already_are_read_and_used_for_all_else(paths: list[Path]) -> None:
+    with opened(*paths) as store:
+        fill_store(store, "a", "orders")
+        create_namespace(store, "org")
+    for tier in ("a-0", "org"):  # a-0: a namespace beside the replica on the other disk; org: with a segment in it
+        (paths[1] / tier).mkdir(exist_ok=True)
+        (paths[1] / tier / ".logstore_tier").touch()
+    (paths[1] / "org" / "00000000000000000000.log").write_bytes(b"x")
+    (paths[0] / "orders-0" / ".logstore_tier").touch()  # a replica that turned into a tier
+    (paths[0] / "a-0" / "b-1").mkdir()
+    rows = {row["name"]: row["kind"] for seen in scan_all(paths) for row in seen.rows.to_pylist()}
+    assert rows["a-0"] == "live"
+    assert rows["orders-0/00000000000000000000.log"] == "foreign"
+    with opened(*paths) as store:
+        assert list_namespaces(store) == ["a-0", "orders-0", "org"]
+        assert store.get(TopicPartition("a", 0)).log_dir == str(paths[0])
+        with pytest.raises(NamespaceClashError):
+            create_namespace(store, "a-0:below")
+        for tier in ("orders-0", "org"):
+            with pytest.raises(ChangeRefusedError, match=f"holds what is no replica.*{tier}/0*.log"):
+                delete_namespace(store, tier, recursive=True)
+        delete_namespace(store, "a-0")  # the way out: the namespace goes, and the replica stays
+        assert (paths[0] / "a-0" / "00000000000000000000.log").read_bytes() == b"a-0"
+        second = store.log_dirs[1].identity.directory_id
+        assert store.create(TopicPartition("org:clicks", 0), ORDERS_ID, directory_id=second).path == "org/clicks-0"
+        store.stage([TopicPartition("a", 0)], "STALE_ID", "")
+    assert (paths[0] / "orders-0" / "00000000000000000000.log").read_bytes() == b"orders-0"
+
+
+@pytest.mark.parametrize("suffix", ["-delete", "-future", "-stray"])
+def test_a_tier_with_a_name_that_kafka_gives_to_replicas_survives_a_crash(paths: list[Path], suffix: str) -> None:
+    tier = f"orders-0.0123456789abcdef0123456789abcdef{suffix}"
+    store = opened(*paths)
+    create_namespace(store, tier)
+    fill_store(store, "orders", f"{tier}:clicks")
+    before = lies(paths)
+    for log_dir in store.log_dirs:
+        log_dir.abandon()
+    with opened(*paths) as store:
+        assert list_namespaces(store) == [tier]
+        assert lies(paths) == before
+        rename_topic(store, "orders", "purchases")
+    assert f"{tier}:clicks-1 in {tier}/clicks-1" in lies(paths)
 
 
 def test_a_partition_dir_whose_name_reads_like_a_tier_is_no_namespace(paths: list[Path]) -> None:

@@ -74,6 +74,20 @@ def test_a_disk_that_has_none_gets_them_at_the_next_change(broker: OnBroker) -> 
     assert broker.tiers() == ["net", "org", "org:apache", "org:apache:kafka"]
 
 
+def test_a_namespace_whose_directory_is_a_replicas_keeps_no_other_from_being_made(broker: OnBroker) -> None:  # KIP37-2
+    replica = TopicPartition("a", 1)
+    broker.store.create(replica, ID)
+    for namespace in ("a-1", "b"):
+        broker.bench.admin.create_namespace(namespace)
+    broker.bench.timers.run()
+    assert {"b", "org"} <= set(broker.tiers()) and "a-1" not in broker.tiers()
+    assert any("a-1: " in said and "would be one directory, a-1" in said for said in broker.said)
+    broker.store.stage([replica], "STALE_ID", "")
+    broker.bench.admin.create_namespace("c")
+    broker.bench.timers.run()
+    assert {"a-1", "c"} <= set(broker.tiers())
+
+
 @pytest.mark.parametrize("scheme", ["flat", "by-topic-id"])
 def test_where_log_dirs_have_no_tiers_nothing_is_done(apache: AdminBench, tmp_path: Path, scheme: str) -> None:
     broker = OnBroker(apache, tmp_path, scheme)

@@ -6,7 +6,7 @@ import pytest
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.simulator.admin import CommandOutcome, CreateTopic
+from reconciler.simulator.admin import AlterTopic, CommandOutcome, CreateTopic
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.zookeeper_namespaces import NamespaceSweep
 from reconciler.simulator.zookeeper import kafka_paths
@@ -140,6 +140,36 @@ def test_one_sweep_takes_the_inner_tiers_before_the_outer_ones(bench: AdminBench
     bench.admin.delete_namespace("org", recursive=True)
     assert NamespaceSweep(bench.admin.node).sweep() == ["org:apache:kafka", "org:apache", "org"]
     assert bench.session.children(kafka_paths.TOPICS) == []
+
+
+# KIP37-2
+@pytest.mark.parametrize("above", ["", "org:", "org:apache:"])
+def test_a_partition_and_a_namespace_of_one_directory_exclude_each_other(apache: AdminBench, above: str) -> None:
+    admin = apache.admin
+    admin.create_topics([CreateTopic(f"{above}a", 2, 1), CreateTopic("moving", 4, 1)])
+    for namespace in (f"{above}b-0", f"{above}a-2", f"{above}a-01", f"{above or 'org:'}moving-3"):
+        assert admin.create_namespace(namespace) == CommandOutcome()
+    before = apache.zookeeper.dump()
+    refused = {
+        f"{above}a-1": admin.create_namespace(f"{above}a-1"),
+        f"{above}a-0": admin.create_namespace(f"{above}a-0:below"),
+        f"{above}b-0": admin.create_topics([CreateTopic(f"{above}b", 1, 1)])[f"{above}b"],
+        f"{above}a-2": admin.alter_topics([AlterTopic(f"{above}a", 3)])[f"{above}a"],
+    }
+    refused[f"{above or 'org:'}moving-3"] = admin.move_topic("moving", above[:-1] or "org")
+    for namespace, outcome in refused.items():
+        assert outcome.error is KafkaError.INVALID_TOPIC_EXCEPTION
+        directory = namespace.replace(":", "/")
+        assert f"and namespace {namespace} would be one directory, {directory}: take another" in outcome.message
+    assert apache.zookeeper.dump() == before
+
+
+def test_an_assignment_by_hand_is_refused_as_well_and_another_number_of_partitions_is_not(apache: AdminBench) -> None:
+    apache.admin.create_namespace("orders-1")
+    by_hand = CreateTopic("orders", assignment={0: [1], 1: [2]})
+    assert apache.admin.create_topics([by_hand])["orders"].error is KafkaError.INVALID_TOPIC_EXCEPTION
+    assert apache.admin.create_topics([CreateTopic("orders", 1, 1)])["orders"] == CommandOutcome()
+    assert apache.admin.set_partitions("orders", 2).outcome.error is KafkaError.INVALID_TOPIC_EXCEPTION
 
 
 @pytest.mark.parametrize("target", ["org:apache:kafka", ""])

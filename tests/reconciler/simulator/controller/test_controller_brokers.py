@@ -155,6 +155,21 @@ def test_other_errors_are_in_the_history(cluster: Cluster) -> None:
     assert cluster.said_about("broker 1 refuses orders-0 with error 103")
 
 
+def test_a_replica_whose_namespace_the_broker_could_not_have_is_sent_again_after_a_while() -> None:  # KIP37-2
+    cluster = Cluster(2, most_deletion_retry_ms=5_000)
+    cluster.brokers[1].leader_errors[ORDERS] = KafkaError.INVALID_TOPIC_EXCEPTION
+    cluster.create_topic("orders", {0: [1, 2]})
+    cluster.forget()
+    cluster.timers.pass_time(4_999)
+    assert cluster.brokers[1].of(LeaderAndIsrRequest) == []
+    cluster.brokers[1].leader_errors.clear()
+    cluster.timers.pass_time(1)
+    assert [each.topics[0].topic for each in cluster.brokers[1].of(LeaderAndIsrRequest)] == ["orders"]
+    cluster.forget()
+    cluster.timers.pass_time(10_000)
+    assert cluster.brokers[1].of(LeaderAndIsrRequest) == []
+
+
 def test_brokers_that_come_and_go_at_once_are_all_seen(cluster: Cluster) -> None:
     cluster.sessions[1].expire()
     cluster.sessions[2].expire()

@@ -223,6 +223,33 @@ def test_a_topic_of_a_namespace_is_created_and_deleted_like_any_other() -> None:
     assert cluster.brokers[2].of(StopReplicaRequest)[-1].topics[0].topic == "org:apache:orders"
 
 
+# KIP37-2
+@pytest.mark.parametrize("above", ["", "org/apache/"])
+def test_a_partition_whose_directory_is_a_namespaces_is_not_created_until_that_is_gone(above: str) -> None:
+    cluster, topic = Cluster(2), f"{above}orders".replace("/", ":")
+    cluster.admin.create(f"/brokers/topics/{above}orders-1", parents=True)
+    cluster.create_topic(topic, {0: [1, 2], 1: [1, 2]}, ID)
+    assert cluster.exists(state_path(at(topic)))
+    assert not cluster.exists(state_path(at(topic, 1)))
+    said = cluster.said_about("is not created")[0]
+    assert f"partition 1 of topic {topic} and namespace {topic}-1 would be one directory, {above}orders-1" in said
+    cluster.remove_node(f"/brokers/topics/{above}orders-1")
+    cluster.settle()
+    assert cluster.state(at(topic, 1)).leader == 1
+
+
+def test_a_partition_that_was_there_before_the_namespace_of_its_name_stays() -> None:
+    cluster = Cluster(2)
+    cluster.create_topic("orders", {0: [1, 2], 1: [1, 2]}, ID)
+    cluster.admin.create("/brokers/topics/orders-1")
+    cluster.settle()
+    cluster.start_controller(2)
+    cluster.kill(1)
+    assert cluster.controller.node_id == 2
+    assert cluster.said_about("is not created") == []
+    assert cluster.state(at("orders", 1)).leader == 2
+
+
 def deleted(*, errors: int = 0, **settings: object) -> Cluster:
     """Two brokers; a topic that was deleted at once, of which broker 2 says so."""
     cluster = Cluster(2, deletion_retry_ms=1_000, **settings)
