@@ -75,7 +75,7 @@ class OpenStore:
 
     Attributes:
         clock: as in the options.
-        settings: as in the options.
+        settings: as in the options; others may be set at any time, for what is staged from then on.
         fallback: the fallback records.
         changing: lock that every change holds, so that changes happen one after the other; a thread may take it twice.
     """

@@ -1,7 +1,7 @@
-"""Configs of topics and namespaces: their checks, their nodes, and their inheritance along the tiers (KIP37-5).
+"""Configs of topics and namespaces: their checks, and the commands that change them (KIP37-5).
 
-A topic's own value takes precedence over its namespace's, a namespace's over that of the tier above it, and the
-cluster's default comes last, as in :class:`logstore.Settings`, which :func:`store_settings` fills for a broker's store.
+A change and its notification, by which running brokers hear of it, are one transaction. How values are inherited:
+``zookeeper.kafka_configs``.
 """
 
 from __future__ import annotations
@@ -9,19 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from layout.topic import NAMESPACE_SEPARATOR, namespace_of
-from logstore import DEFAULTS, ChangeRefusedError, KafkaError, Settings, parse_duration
+from logstore import DEFAULTS, ChangeRefusedError, KafkaError, parse_duration
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.controller_node import ControllerNode
 from reconciler.simulator.zookeeper import (
-    CLUSTER_CONFIG,
     Create,
     Operation,
-    Session,
     Set,
+    config_change,
     config_path,
-    read_namespaces,
-    read_topics,
+    configs_path,
     topic_path,
 )
 from reconciler.sources.zookeeper import decode_config, encode_config
@@ -82,32 +79,6 @@ def check_configs(configs: Mapping[str, str], deleted: Iterable[str] = ()) -> No
         raise CommandRefusedError(KafkaError.INVALID_CONFIG, f"configs are {known}; {'; '.join(reasons)}")
 
 
-def own_configs(session: Session, name: str) -> dict[str, str]:
-    """The configs of a topic or namespace itself; for the empty name, of the cluster."""
-    node = session.find(_path(name))
-    return decode_config(node.data) if node is not None else {}
-
-
-def effective_configs(session: Session, topic: str) -> dict[str, str]:
-    """A topic's configs in force: its own, then its namespace's and those of the tiers above, then the cluster's."""
-    found: dict[str, str] = {}
-    for name in reversed([topic, *_tiers(topic), ""]):
-        found |= own_configs(session, name)
-    return dict(sorted(found.items()))
-
-
-def store_settings(session: Session) -> Settings:
-    """The engine's own settings at every scope; a broker's store resolves them along the tiers by itself."""
-    scopes: dict[str, dict[str, int]] = {}
-    namespaces = {namespace + NAMESPACE_SEPARATOR: namespace for namespace in read_namespaces(session)}
-    for scope, name in {"": "", **namespaces, **{topic: topic for topic in read_topics(session)}}.items():
-        values = own_configs(session, name)
-        found = {key: parse_duration(value) for key, value in values.items() if key in DEFAULTS and _duration(value)}
-        if found:
-            scopes[scope] = found
-    return Settings(scopes)
-
-
 def changed_configs(
     node: ControllerNode, name: str, configs: Mapping[str, str], deleted: Sequence[str] = ()
 ) -> list[Operation]:
@@ -120,12 +91,12 @@ def changed_configs(
     both = sorted(set(configs) & set(deleted))
     if both:
         raise CommandRefusedError(KafkaError.INVALID_CONFIG, f"{', '.join(both)} cannot be set and deleted at once")
-    path = _path(name)
+    path = configs_path(name)
     before = node.session.find(path)
     if before is None:
-        return node.with_parents(Create(path, encode_config(configs)))
+        return [*node.with_parents(Create(path, encode_config(configs))), config_change(name)]
     wanted = {key: value for key, value in decode_config(before.data).items() if key not in deleted} | dict(configs)
-    return [Set(path, encode_config(wanted), before.version)]
+    return [Set(path, encode_config(wanted), before.version), config_change(name)]
 
 
 def first_configs(node: ControllerNode, topic: str, configs: Mapping[str, str]) -> list[Operation]:
@@ -150,17 +121,3 @@ def alter_namespace_configs(
             KafkaError.INVALID_TOPIC_EXCEPTION, f"there is no namespace {namespace}; create it first"
         )
     node.commit(changed_configs(node, namespace, configs, deleted))
-
-
-def _path(name: str) -> str:
-    return config_path(name) if name else CLUSTER_CONFIG
-
-
-def _tiers(topic: str) -> list[str]:
-    """The namespaces above a topic, the nearest first."""
-    found = []
-    namespace = namespace_of(topic)
-    while namespace:
-        found.append(namespace)
-        namespace = namespace_of(namespace)
-    return found

@@ -25,7 +25,6 @@ from reconciler.simulator.admin.commands import (
     key_of,
     name_of,
 )
-from reconciler.simulator.admin.configs import own_configs
 from reconciler.simulator.kernel import (
     DURING_DELETE,
     LiveBroker,
@@ -34,7 +33,7 @@ from reconciler.simulator.kernel import (
     PartitionMetadata,
     TopicMetadata,
 )
-from reconciler.simulator.zookeeper import Session, check_name
+from reconciler.simulator.zookeeper import Session, check_name, own_configs
 
 Metadata = Callable[[MetadataRequest], MetadataResponse]
 """Answers as the broker answers its clients."""

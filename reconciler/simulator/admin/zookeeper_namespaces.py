@@ -32,7 +32,9 @@ from reconciler.simulator.zookeeper import (
     Delete,
     Operation,
     Session,
+    Set,
     check_name,
+    config_change,
     path_below,
     read_namespaces,
     read_topics,
@@ -65,13 +67,13 @@ def create_namespace(node: ControllerNode, namespace: str) -> None:
         found = node.session.find(topic_path(tier))
         if found is None:
             _check_no_partition(node, tier)
-            missing.append(Create(topic_path(tier)))
+            missing += [Create(topic_path(tier)), *_without_configs(node, tier)]
         elif found.data:
             raise CommandRefusedError(KafkaError.TOPIC_ALREADY_EXISTS, f"{tier} is a topic; take another name")
         _check_staying(node, tier)
     if not missing:
         raise CommandRefusedError(KafkaError.TOPIC_ALREADY_EXISTS, f"namespace {namespace} exists already")
-    node.commit(missing)
+    node.commit([*missing, config_change(namespace)])
 
 
 def list_namespaces(node: ControllerNode, below: str = "") -> list[str]:
@@ -134,6 +136,12 @@ def check_no_tiers(node: ControllerNode, topic: str, partitions: Iterable[int]) 
             raise CommandRefusedError(REFUSED, clash_with_tier(partition))
 
 
+def _without_configs(node: ControllerNode, tier: str) -> list[Operation]:
+    """Operations that take away the configs that an earlier namespace of this name left, which are not this one's."""
+    left = node.session.find(path_below(CONFIGS, tier))
+    return [Set(path_below(CONFIGS, tier), b"")] if left is not None and left.data else []
+
+
 def _check_no_partition(node: ControllerNode, tier: str) -> None:
     partition = partition_of_tier(tier)
     found = None if partition is None else node.session.find(topic_path(partition.topic))
@@ -194,7 +202,7 @@ class NamespaceSweep:
         gone = []
         for name in sorted(marked, key=lambda each: (-each.count(":"), each)):
             if session.find(path_below(TOPICS, name)) is None or not session.children(path_below(TOPICS, name)):
-                self._node.commit([*self._removal(name), Delete(namespace_mark(name))])
+                self._node.commit([*self._removal(name), Delete(namespace_mark(name)), config_change(name)])
                 gone.append(name)
         return gone
 
@@ -236,7 +244,8 @@ def move_topic(node: ControllerNode, topic: str, namespace: str) -> str:
     if node.session.find(topic_path(wanted)) is not None:
         raise CommandRefusedError(KafkaError.TOPIC_ALREADY_EXISTS, f"{wanted} exists already")
     check_no_tiers(node, wanted, moved.node.partitions)
-    node.commit([step for root in (TOPICS, CONFIGS, TOPIC_ACLS) for step in _moved(node, root, topic, wanted)])
+    moves = [step for root in (TOPICS, CONFIGS, TOPIC_ACLS) for step in _moved(node, root, topic, wanted)]
+    node.commit([*moves, config_change(wanted)])
     return wanted
 
 

@@ -35,7 +35,15 @@ from reconciler.simulator.controller.states import ReplicaState
 from reconciler.simulator.controller.store import ClusterNodes
 from reconciler.simulator.controller.topics import DeletedTopics, TopicChanges
 from reconciler.simulator.kernel import PartitionMode
-from reconciler.simulator.zookeeper import BROKERS, DELETE_TOPICS, LOG_DIR_EVENTS, REASSIGN_PARTITIONS, TOPICS, Session
+from reconciler.simulator.zookeeper import (
+    BROKERS,
+    CONFIG_CHANGES,
+    DELETE_TOPICS,
+    LOG_DIR_EVENTS,
+    REASSIGN_PARTITIONS,
+    TOPICS,
+    Session,
+)
 
 
 class ActiveController:
@@ -190,6 +198,7 @@ class Watches:
         self._watch(DELETE_TOPICS, "topics", topics)
         self._watch(BROKERS, "brokers", brokers)
         self._watch(LOG_DIR_EVENTS, "log dirs", self._active.brokers.log_dirs_failed)
+        self._watch(CONFIG_CHANGES, "configs", self._active.brokers.configs_changed)
         self._watch(REASSIGN_PARTITIONS, "reassignments", self._active.reassignments.from_node)
         for extension in self._active.extensions:
             for path in extension.paths():

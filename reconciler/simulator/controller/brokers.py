@@ -77,6 +77,11 @@ class BrokerChanges:
                 self._core.batch.leader_and_isr([replica.broker], replica.partition)
         self._core.batch.send()
 
+    def configs_changed(self) -> None:
+        """Elect leaders where there is none: unclean elections may be allowed now (KIP37-5). Sends."""
+        self._partitions.elect_where_needed()
+        self._core.batch.send()
+
     def answered(self, broker: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> None:
         """Handle a broker's answer: 56 means that the replica's log dir has failed, 0 that it has not. Sends."""
         if response.error != KafkaError.NONE or request.broker_epoch != self._context.brokers.get(broker):

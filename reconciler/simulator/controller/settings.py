@@ -19,7 +19,8 @@ class ControllerSettings:
         topic_ids: KIP-516 is in force: topics get IDs, requests carry them and a type, deletions are immediate. False:
             as before the inter-broker protocol is bumped (KIP516-10, KIP516-11).
         placement: by whose rules the replicas of new partitions are placed.
-        unclean_elections: a replica that is out of sync may lead when no other can; Kafka's default is no.
+        unclean_elections: a replica that is out of sync may lead when no other can, where no config of the topic or
+            its namespace says otherwise; Kafka's default is no.
         retry_ms: first pause before a request is sent again; it doubles with each try.
         most_retry_ms: the longest such pause.
         deletion_retry_ms: first pause before replicas that could not be deleted are tried again; where tries are

@@ -181,7 +181,9 @@ class PartitionMachine:
         if election is Election.SHUTDOWN:
             alive = self._context.online(partition, though_leaving=True)
             return shutdown_election(assignment.replicas, state.isr, alive, self._context.shutting_down)
-        return offline_election(assignment.replicas, state.isr, live, unclean=self._core.settings.unclean_elections)
+        unclean = self._core.nodes.config(partition.topic, "unclean.leader.election.enable")
+        allowed = self._core.settings.unclean_elections if unclean is None else unclean == "true"
+        return offline_election(assignment.replicas, state.isr, live, unclean=allowed)
 
 
 class ReplicaMachine:

@@ -33,6 +33,7 @@ from reconciler.simulator.zookeeper import (
     SimulatedZooKeeperError,
     config_path,
     delete_path,
+    effective_configs,
     partition_path,
     partitions_path,
     read_brokers,
@@ -154,6 +155,10 @@ class ClusterNodes:
             if node is not None and state is not None:
                 found |= {broker for broker in state.isr if brokers.get(broker, -1) > node.mzxid}
         return found
+
+    def config(self, topic: str, name: str) -> str | None:
+        """Read a topic's config in force, its own or an inherited one (KIP37-5); None: it is given nowhere."""
+        return effective_configs(self._session, topic).get(name)
 
     def create_state(self, partition: TopicPartition, state: LeaderAndIsr) -> LeaderAndIsr | None:
         """Write the first state of a partition, with the nodes above it; None: it has a state already.

@@ -9,9 +9,8 @@ from reconciler.simulator.machine.clients import (
     Producer,
 )
 from reconciler.simulator.machine.disks import MachineDisks, faults_while_running, faults_while_stopped
-from reconciler.simulator.machine.host import BrokerSettings
+from reconciler.simulator.machine.host import BrokerSettings, WatchedNetwork
 from reconciler.simulator.machine.replica_log import SEGMENT_FILE, decode_records
-from reconciler.simulator.machine.watched_network import WatchedNetwork
 
 __all__ = [
     "SEGMENT_FILE",

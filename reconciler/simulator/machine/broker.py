@@ -28,6 +28,7 @@ from reconciler.broker import Broker
 from reconciler.errors import ReconcilerError
 from reconciler.simulator.controller import Controller
 from reconciler.simulator.kernel import Journal, Network, Timers, broker_endpoint
+from reconciler.simulator.machine.configs import BrokerConfigs
 from reconciler.simulator.machine.disks import MachineDisks
 from reconciler.simulator.machine.host import BrokerSettings, Host, MachineClock, short_path
 from reconciler.simulator.machine.hosted_replicas import HostedReplicas
@@ -87,6 +88,11 @@ class SimulatedBroker:
     def controller(self) -> Controller:
         """The controller in its process; there is none while it is down."""
         return self._living.controller
+
+    @property
+    def configs(self) -> BrokerConfigs:
+        """The configs that it goes by; there are none while it is down."""
+        return self._living.configs
 
     @property
     def metadata(self) -> MetadataCache:

@@ -16,7 +16,18 @@ from layout.scheme import Scheme
 from logstore import LogStoreError, Settings, check_fields
 from reconciler.errors import ReconcilerError, UsageError
 from reconciler.protocol import KIP516, Version
-from reconciler.simulator.kernel import Journal, Network, Request, Response, Timer, Timers, broker_endpoint
+from reconciler.simulator.kernel import (
+    Answer,
+    Answered,
+    Journal,
+    Network,
+    Request,
+    Response,
+    Server,
+    Timer,
+    Timers,
+    broker_endpoint,
+)
 from reconciler.simulator.zookeeper import AuthorizerSettings
 
 
@@ -86,7 +97,9 @@ class BrokerSettings:
     """
 
     min_insync_replicas: int = 1
-    """A record is accepted only while at least this many replicas are in sync."""
+    """A record is accepted only while at least this many replicas are in sync, unless a config says another number."""
+    retention_ms: int = 7 * 86_400_000
+    """The age at which a record is deleted, where no config says another."""
     replica_lag_ms: int = 10_000
     """A follower that has not caught up for so long, by the leader's clock, is no longer in sync; Kafka: 30 s."""
     fetch_wait_ms: int = 2_000
@@ -144,3 +157,34 @@ class MachineClock:
     def wait(self, event: threading.Event, seconds: float) -> bool:
         """Return at once: time passes only between events, so a wait within one would never end."""
         return event.is_set()
+
+
+class WatchedNetwork:
+    """A network that shows every answer that a broker gives over it, to clients and to followers.
+
+    Attributes:
+        on_answer: called with each request and its answer, as soon as the answer is on its way.
+    """
+
+    def __init__(self, network: Network) -> None:
+        """Pass everything on to this network."""
+        self._network = network
+        self.on_answer: Callable[[Request, Response], None] = lambda request, response: None
+
+    def serve(self, endpoint: str, server: Server | None) -> None:
+        """As the network does."""
+        self._network.serve(endpoint, None if server is None else self._watched(server))
+
+    def call(self, sender: str, receiver: str, request: Request, answered: Answered) -> None:
+        """As the network does."""
+        self._network.call(sender, receiver, request, answered)
+
+    def _watched(self, server: Server) -> Server:
+        def serve(sender: str, request: Request, answer: Answer) -> None:
+            def watched_answer(response: Response) -> None:
+                answer(response)
+                self.on_answer(request, response)
+
+            server(sender, request, watched_answer)
+
+        return serve

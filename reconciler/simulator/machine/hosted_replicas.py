@@ -30,6 +30,8 @@ class HostedReplicas:
         self._log_dirs = {each.path: each for each in store.log_dirs}
         self.ended: Callable[[HostedPartition], None] = lambda partition: None
         """Called with each partition whose role ends, also when it gets another role."""
+        self.came: Callable[[str], None] = lambda topic: None
+        """Called with the topic of each partition that gets its first role here."""
 
     def __iter__(self) -> Iterator[HostedPartition]:
         return iter(list(self._partitions.values()))
@@ -47,6 +49,7 @@ class HostedReplicas:
         partition = self._partitions.get(at)
         replica = self._store.get(at)
         if partition is None:
+            self.came(at.topic)
             log = ReplicaLog(self._log_dirs[replica.log_dir], replica)
             if log.torn:
                 self._host.say(f"{at}: {log.torn} bytes of torn records are cut off; it ends at {log.end}")

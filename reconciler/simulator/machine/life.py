@@ -41,6 +41,7 @@ from reconciler.simulator.kernel import (
     ProduceRequest,
     Request,
 )
+from reconciler.simulator.machine.configs import BrokerConfigs
 from reconciler.simulator.machine.control import ControlRequests
 from reconciler.simulator.machine.fetching import FollowerFetching
 from reconciler.simulator.machine.host import Host, short_path
@@ -98,8 +99,9 @@ class BrokerLife:
         """Called with each request of an administrator, and how to answer it."""
         self.unreported = 0
         """How many failed log dirs have no node in ZooKeeper yet."""
+        self.configs = BrokerConfigs(host, self.store)
         self.replicas = HostedReplicas(host, self.store)
-        self.serving = LeaderRequests(host, broker, self.replicas)
+        self.serving = LeaderRequests(host, broker, self.replicas, self.configs)
         self.fetching = FollowerFetching(host, self.broker_epoch)
         self.in_sync = InSyncSets(host, self.broker_epoch, self.active_controller)
         self.control = ControlRequests(host, broker, self.replicas)
@@ -108,6 +110,7 @@ class BrokerLife:
         self.serving.may_write = self.metadata.may_write
         self.in_sync.agreed = self.serving.advance
         self.control.changed = self.fetching.start
+        self.replicas.came = self.configs.learn
         self.controller = make_controller(self.broker_epoch)
         host.noticed = self.look_at_disks
 
@@ -145,6 +148,7 @@ class BrokerLife:
         self.broker.broker_epoch = session.get(path).czxid
         self.host.say(f"is registered, with epoch {self.broker.broker_epoch}")
         self.host.network.serve(self.host.endpoint, self.serve)
+        self.configs.follow(session)
         self.registered(session)
         self.controller.start(session)
 

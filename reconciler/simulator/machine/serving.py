@@ -50,6 +50,7 @@ from reconciler.simulator.kernel import (
     Timer,
     TopicMetadata,
 )
+from reconciler.simulator.machine.configs import BrokerConfigs
 from reconciler.simulator.machine.host import Host
 from reconciler.simulator.machine.hosted_replicas import HostedReplicas
 from reconciler.simulator.machine.partition import NO_LEADER, HostedPartition
@@ -103,9 +104,9 @@ def refuse_request(
 class LeaderRequests:
     """Answers the requests to the partitions that one broker leads."""
 
-    def __init__(self, host: Host, broker: Broker, replicas: HostedReplicas) -> None:
+    def __init__(self, host: Host, broker: Broker, replicas: HostedReplicas, configs: BrokerConfigs) -> None:
         """Serve what these replicas lead; the broker fences requests by topic ID."""
-        self._host, self._broker, self._replicas = host, broker, replicas
+        self._host, self._broker, self._replicas, self._configs = host, broker, replicas, configs
         self._waiting: dict[TopicPartition, list[_DelayedRequest]] = {}
         self.caught_up: Callable[[HostedPartition, int], None] = lambda partition, broker: None
         """Called with each fetch of a follower: the in-sync set may grow by it."""
@@ -113,12 +114,12 @@ class LeaderRequests:
         """Asked whether producers may write to a partition that this broker leads (KIP694-1)."""
 
     def produce(self, request: ProduceRequest, answer: Answer) -> None:
-        """Append a record, and answer as soon as all in-sync replicas have it."""
+        """Append a record, and answer as soon as all in-sync replicas have it; 19 while too few are in sync."""
         partition, error = self._find(request.partition, request.topic_id, -1)
         settings = self._host.settings
         if partition is not None and not self.may_write(partition):
             error = KafkaError.LEADER_NOT_AVAILABLE
-        elif partition is not None and len(partition.isr) < settings.min_insync_replicas:
+        elif partition is not None and self._has_too_few(partition):
             error = KafkaError.NOT_ENOUGH_REPLICAS
         if partition is None or error is not KafkaError.NONE:
             answer(ProduceResponse(error))
@@ -199,6 +200,10 @@ class LeaderRequests:
             each.timer.cancel()
             each.answer(ProduceResponse(error) if each.fetch is None else FetchResponse(error))
 
+    def _has_too_few(self, partition: HostedPartition) -> bool:
+        """Whether fewer replicas are in sync than ``min.insync.replicas``, as it is now, demands."""
+        return len(partition.isr) < self._configs.min_insync_replicas(partition.at.topic)
+
     def _find(
         self, at: TopicPartition, topic_id: TopicId | None, leader_epoch: int
     ) -> tuple[HostedPartition | None, KafkaError]:
@@ -260,7 +265,7 @@ class LeaderRequests:
             each.timer.cancel()
             if each.fetch is not None:
                 each.answer(self._records(partition, each.fetch))
-            elif len(partition.isr) < self._host.settings.min_insync_replicas:
+            elif self._has_too_few(partition):
                 # All in-sync replicas have the record, but they are too few by now: the producer may try again.
                 each.answer(ProduceResponse(KafkaError.NOT_ENOUGH_REPLICAS))
             else:

@@ -6,6 +6,7 @@
     /brokers/topics/org/apache/orders                    org:apache:orders; its tiers, org and org/apache, are empty
     /brokers/topics/org/apache/orders/partitions/0/state
     /config/topics/org/apache/orders                     its configs; the tier's own node has the namespace's
+    /config/changes/config_change_0000000000             tells brokers that configs have changed
     /admin/delete_topics/org/apache/orders               marked for deletion
     /admin/delete_topic_partitions/org:apache:orders     fewer partitions: the request and its progress (KIP694-3)
     /admin/delete_namespaces/org:apache                  a namespace to be deleted with its last topic (KIP37-3)
@@ -32,6 +33,7 @@ REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 PREFERRED_ELECTION = "/admin/preferred_replica_election"
 DELETE_NAMESPACES = "/admin/delete_namespaces"
 CONFIGS, CLUSTER_CONFIG = zookeeper.CONFIGS, zookeeper.CLUSTER_CONFIG
+CONFIG_CHANGES = "/config/changes"
 TOPIC_ACLS, NAMESPACE_ACLS, CLUSTER_ACLS = zookeeper.TOPIC_ACLS, zookeeper.NAMESPACE_ACLS, zookeeper.CLUSTER_ACLS
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 ISR_CHANGES = "/isr_change_notification"
@@ -40,7 +42,7 @@ PARTITIONS = "partitions"
 """The child of a topic's node that holds its partitions' states."""
 
 _ALWAYS = (
-    *("/consumers", "/config/changes", "/brokers/seqid", "/latest_producer_id_block"),
+    *("/consumers", CONFIG_CHANGES, "/brokers/seqid", "/latest_producer_id_block"),
     *(TOPICS, BROKERS, DELETE_TOPICS, DELETE_PARTITIONS, DELETE_NAMESPACES, LOG_DIR_EVENTS, ISR_CHANGES),
     *(CONFIGS, "/config/clients", "/config/users", "/config/brokers", TOPIC_ACLS, NAMESPACE_ACLS),
 )

@@ -261,6 +261,11 @@ def decode_config(data: bytes) -> dict[str, str]:
     return {key: value for key, value in found if isinstance(value, str)}
 
 
+def encode_config_change(entity_path: str) -> bytes:
+    """Encode the notice that configs have changed; ``entity_path`` is theirs below ``/config``: ``topics/orders``."""
+    return orjson.dumps({"version": 2, "entity_path": entity_path})
+
+
 def encode_log_dir_event(node_id: int) -> bytes:
     """Encode a broker's notice to the controller that one of its log dirs failed."""
     return orjson.dumps({"version": 1, "broker": node_id, "event": 1})

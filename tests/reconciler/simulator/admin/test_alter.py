@@ -10,10 +10,9 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import Admin, AlterTopic, CommandOutcome, CreateTopic, warnings_of
 from reconciler.simulator.admin.alter import GROWING, SWITCHED_OFF, UNDER_CHANGE, PartitionCount
-from reconciler.simulator.admin.configs import own_configs
 from reconciler.simulator.controller import FewerPartitionsSettings, decode_fewer_partitions
 from reconciler.simulator.placement import assign
-from reconciler.simulator.zookeeper import delete_partitions_path, kafka_paths
+from reconciler.simulator.zookeeper import delete_partitions_path, kafka_paths, own_configs
 from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from logstore import DELETE_DELAY, STALE_DELAY, KafkaError
+from logstore import DELETE_DELAY, STALE_DELAY, KafkaError, Settings
 from reconciler.simulator.admin import AlterTopic, CommandOutcome, CreateTopic
 from reconciler.simulator.admin.commands import CommandRefusedError
-from reconciler.simulator.admin.configs import check_configs, effective_configs, own_configs, store_settings
+from reconciler.simulator.admin.configs import check_configs
+from reconciler.simulator.zookeeper import Session, effective_configs, engine_settings, own_configs, read_configs
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
+
+
+def store_settings(session: Session, static: Settings | None = None) -> Settings:
+    return engine_settings(read_configs(session), static)
 
 
 @pytest.fixture
@@ -54,6 +59,44 @@ def test_the_engines_own_settings_resolve_along_the_tiers(apache: AdminBench) ->
     settings = store_settings(apache.session)
     assert settings.of("org:apache:orders", STALE_DELAY) == 1000
     assert settings.of("org:apache:orders", DELETE_DELAY) == settings.of("orders", DELETE_DELAY) == 5000
+
+
+def test_what_a_broker_has_in_its_properties_gives_way_scope_by_scope(apache: AdminBench) -> None:  # KIP37-5
+    static = Settings({"": {STALE_DELAY: 1, DELETE_DELAY: 2}, "org:": {STALE_DELAY: 3}})
+    apache.admin.alter_namespace_configs("", {STALE_DELAY: "4"})
+    apache.session.set("/config/brokers/<default>", b'{"config": {"file.delete.delay.ms": "soon"}}')
+    apache.admin.alter_namespace_configs("", {STALE_DELAY: "4"})
+    settings = store_settings(apache.session, static)
+    assert [settings.of(topic, STALE_DELAY) for topic in ("orders", "org:apache:orders")] == [4, 3]
+    assert settings.of("orders", DELETE_DELAY) == 2
+
+
+def test_each_change_is_told_to_brokers_in_its_own_transaction(apache: AdminBench) -> None:  # KIP37-5
+    session, changes = apache.session, "/config/changes"
+    before = set(session.children(changes))
+    apache.admin.alter_namespace_configs("org:apache", {"retention.ms": "1"})
+    apache.admin.alter_topics([AlterTopic("orders", configs={"retention.ms": "1"})])
+    apache.admin.alter_namespace_configs("", {"retention.ms": "1"})
+    nodes = [session.get(f"{changes}/{name}") for name in session.children(changes) if name not in before]
+    assert [node.data.decode() for node in nodes] == [
+        '{"version":2,"entity_path":"topics/org/apache"}',
+        '{"version":2,"entity_path":"topics/orders"}',
+        '{"version":2,"entity_path":"brokers/<default>"}',
+    ]
+    written = [session.get(path).mzxid for path in ("/config/topics/org/apache", "/config/topics/orders")]
+    assert written == [node.czxid for node in nodes[:2]]
+
+
+def test_a_namespace_that_comes_again_has_no_configs_of_the_earlier_one(apache: AdminBench) -> None:
+    apache.admin.create_namespace("net")
+    apache.admin.alter_namespace_configs("net", {"retention.ms": "1"})
+    apache.session.create("/config/topics/net/orders")  # left by a controller that crashed
+    apache.admin.delete_namespace("net")
+    apache.admin.start()
+    apache.timers.run()
+    assert "net" not in apache.admin.list_namespaces() and own_configs(apache.session, "net")
+    apache.admin.create_namespace("net")
+    assert own_configs(apache.session, "net") == {}
 
 
 def test_a_namespace_that_does_not_exist_has_no_configs(apache: AdminBench) -> None:

@@ -17,8 +17,8 @@ from reconciler.simulator.controller.state_machines import (
     shutdown_election,
 )
 from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
-from reconciler.simulator.zookeeper import state_path, topic_path
-from reconciler.sources.zookeeper import encode_state, encode_topic
+from reconciler.simulator.zookeeper import config_change, state_path, topic_path
+from reconciler.sources.zookeeper import encode_config, encode_state, encode_topic
 from tests.reconciler.simulator.controller.cluster import ID, Cluster, at
 
 
@@ -140,6 +140,36 @@ def test_an_unclean_election_lets_a_replica_lead_that_is_not_in_sync() -> None:
     cluster.kill(2)
     found = cluster.state(at("orders"))
     assert (found.leader, found.isr) == (1, (1,))
+
+
+@pytest.mark.parametrize("scope", ["org/apache/orders", "org/apache", "org"])
+def test_a_namespace_or_a_topic_allows_unclean_elections_while_it_is_without_a_leader(scope: str) -> None:  # KIP37-5
+    cluster, orders = make(), at("org:apache:orders")
+    cluster.create_topic("org:apache:orders", {0: [1, 2]})
+    cluster.alter_isr(orders, [1])
+    cluster.start_controller(3)
+    cluster.kill(1)
+    assert cluster.state(orders).leader == -1
+    configs = encode_config({"unclean.leader.election.enable": "true"})
+    cluster.admin.create(f"/config/topics/{scope}", configs, parents=True)
+    cluster.settle()
+    assert cluster.state(orders).leader == -1, "without a notification nobody looks"
+    cluster.admin.multi([config_change(scope.replace("/", ":"))])
+    cluster.settle()
+    found = cluster.state(orders)
+    assert (found.leader, found.isr) == (2, (2,))
+
+
+def test_the_nearest_scope_forbids_what_the_properties_and_the_tiers_above_allow() -> None:  # KIP37-5
+    cluster, orders = make(unclean_elections=True), at("org:orders")
+    for path, value in (("org", "true"), ("org/orders", "false")):
+        data = encode_config({"unclean.leader.election.enable": value})
+        cluster.admin.create(f"/config/topics/{path}", data, parents=True)
+    cluster.create_topic("org:orders", {0: [1, 2]})
+    cluster.alter_isr(orders, [1])
+    cluster.start_controller(3)
+    cluster.kill(1)
+    assert cluster.state(orders).leader == -1
 
 
 def test_an_illegal_move_is_refused_before_any_of_the_partitions_moves() -> None:
