@@ -124,6 +124,8 @@ class Record:
     leader_epoch: int
     topic_id: TopicId | None
     value: str
+    timestamp_ms: int = -1
+    """The time of day at its first leader; -1: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,7 @@ class FetchResponse:
     records: tuple[Record, ...] = ()
     high_watermark: int = 0
     log_end: int = 0
+    log_start: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from reconciler.simulator.machine.clients import (
 )
 from reconciler.simulator.machine.disks import MachineDisks, faults_while_running, faults_while_stopped
 from reconciler.simulator.machine.host import BrokerSettings, WatchedNetwork
-from reconciler.simulator.machine.replica_log import SEGMENT_FILE, decode_records
+from reconciler.simulator.machine.replica_log import SEGMENT_FILE, decode_records, records_in
 
 __all__ = [
     "SEGMENT_FILE",
@@ -26,4 +26,5 @@ __all__ = [
     "decode_records",
     "faults_while_running",
     "faults_while_stopped",
+    "records_in",
 ]

@@ -93,6 +93,12 @@ class FollowerFetching:
         """Append the fetched records."""
         if not isinstance(response, FetchResponse):
             return False
+        if response.error is KafkaError.OFFSET_OUT_OF_RANGE and partition.log.end < response.log_start:
+            # The leader has deleted what comes next, as old, and all that is here is older.
+            partition.log.restart(response.log_start)
+            partition.high_watermark, partition.diverged = response.log_start, False
+            self._host.say(f"{partition.at} begins anew at {response.log_start}, where its leader's log begins")
+            return True
         if response.error is KafkaError.OFFSET_OUT_OF_RANGE:
             # The leader's log ends before this one: it lost records, or this log has records that it never had.
             self._truncate(partition, response.log_end)
@@ -108,6 +114,7 @@ class FollowerFetching:
                 partition.log.flush()
         partition.diverged = False
         partition.high_watermark = max(partition.high_watermark, min(response.high_watermark, partition.log.end))
+        partition.log.delete_before(min(response.log_start, partition.high_watermark))
         return True
 
     def _truncate(self, partition: HostedPartition, end: int) -> None:

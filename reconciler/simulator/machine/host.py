@@ -117,7 +117,7 @@ class BrokerSettings:
     flush_records: int | None = None
     """Flush a log when it has this many unflushed records; 1: before any is acknowledged. None: every ``flush_ms``."""
     purge_ms: int = 60_000
-    """How often staged replicas that are due are deleted for ever."""
+    """How often records that are too old, and staged replicas that are due, are deleted for ever."""
     purge_steps: int = 20
     """The most directories that one purge deletes."""
     rack: str | None = None

@@ -260,14 +260,25 @@ class BrokerLife:
         self.replicas.write_high_watermarks()
 
     def purge(self) -> None:
-        """Delete staged replicas for ever that are due by the machine's clock."""
+        """Delete for ever what is due by the machine's clock: records that are too old, and staged replicas."""
         self.host.after(self.host.settings.purge_ms, "purge", self.purge)
+        self._delete_old_records()
         for _ in range(self.host.settings.purge_steps):
             gone = self.store.purge_step()
             if gone is None:
                 break
             self.host.say(f"{gone.location} is purged")
             self.purged(gone)
+
+    def _delete_old_records(self) -> None:
+        """Delete committed records that are older than ``retention.ms`` allows; a disk that fails stops no other."""
+        for partition in self.replicas:
+            retention_ms, before = self.configs.retention_ms(partition.at.topic), partition.log.start
+            try:
+                if retention_ms is not None and partition.delete_old(retention_ms, self.host.timers.now_ms()):
+                    self.host.say(f"{partition.at}: records {before} to {partition.log.start - 1} are too old, and go")
+            except LogStoreError as error:
+                self.host.say(f"{partition.at}: {error}")
 
     def look_at_disks(self) -> None:
         """After an event: stop serving the replicas of disks that failed in it."""

@@ -121,10 +121,10 @@ class HostedPartition:
         known = [(broker, positions.get(broker, -1)) for broker in self.replicas]
         return {broker: self.log.end - position if position >= 0 else -1 for broker, position in known}
 
-    def write(self, value: str) -> int:
+    def write(self, value: str, now_ms: int = -1) -> int:
         """Append a producer's record to the leader's log and return its offset. Raises as :meth:`ReplicaLog.append`."""
         offset = self.log.end
-        self.log.append([Record(offset, self.leader_epoch, self.topic_id, value)])
+        self.log.append([Record(offset, self.leader_epoch, self.topic_id, value, now_ms)])
         return offset
 
     def note_fetch(self, broker: int, offset: int, broker_epoch: int, now_ms: int) -> bool:
@@ -160,6 +160,10 @@ class HostedPartition:
             if each.position < self.log.end and now_ms - each.caught_up_ms > lag_ms
         ]
         return [broker for broker in behind if broker in self.isr]
+
+    def delete_old(self, retention_ms: int, now_ms: int) -> bool:
+        """Delete the committed records that are older, and return whether there were any; raises as the log does."""
+        return self.log.delete_before(self.log.older_than(now_ms - retention_ms, self.high_watermark))
 
     def agree(self, isr: tuple[int, ...], partition_epoch: int) -> None:
         """Take over the in-sync set that the controller decided."""

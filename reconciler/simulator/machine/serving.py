@@ -125,7 +125,7 @@ class LeaderRequests:
             answer(ProduceResponse(error))
             return
         try:
-            offset = partition.write(request.value)
+            offset = partition.write(request.value, self._host.timers.now_ms())
             if settings.flush_records is not None:
                 self._flush_when_due(partition)
         except LogStoreError as failed:
@@ -146,9 +146,9 @@ class LeaderRequests:
         if not consumes and request.replica_id not in partition.followers:
             answer(FetchResponse(KafkaError.NOT_LEADER_OR_FOLLOWER))
             return
-        if not 0 <= request.offset <= partition.log.end:
-            end, watermark = partition.log.end, partition.high_watermark
-            answer(FetchResponse(KafkaError.OFFSET_OUT_OF_RANGE, (), watermark, end))
+        log = partition.log
+        if not log.start <= request.offset <= log.end:
+            answer(FetchResponse(KafkaError.OFFSET_OUT_OF_RANGE, (), partition.high_watermark, log.end, log.start))
             return
         if not consumes:
             now_ms = self._host.timers.now_ms()
@@ -165,8 +165,8 @@ class LeaderRequests:
     def list_offsets(self, request: ListOffsetsRequest, answer: Answer) -> None:
         """Answer with the first offset of a partition and its high watermark."""
         partition, error = self._find(request.partition, request.topic_id, -1)
-        watermark = 0 if partition is None else partition.high_watermark
-        answer(ListOffsetsResponse(error, 0, watermark))
+        start, watermark = (0, 0) if partition is None else (partition.log.start, partition.high_watermark)
+        answer(ListOffsetsResponse(error, start, watermark))
 
     def epoch_end(self, request: EpochEndRequest, answer: Answer) -> None:
         """Answer with the end of an epoch in the leader's log (KIP-101)."""
@@ -228,8 +228,11 @@ class LeaderRequests:
 
     def _records(self, partition: HostedPartition, request: FetchRequest) -> FetchResponse:
         end = min(self._visible(partition, request), request.offset + self._host.settings.fetch_records)
-        records = partition.log.read(request.offset, end)
-        return FetchResponse(KafkaError.NONE, records, partition.high_watermark, partition.log.end)
+        log = partition.log
+        if request.offset < log.start:  # what it waited for was deleted meanwhile
+            return FetchResponse(KafkaError.OFFSET_OUT_OF_RANGE, (), partition.high_watermark, log.end, log.start)
+        records = log.read(request.offset, end)
+        return FetchResponse(KafkaError.NONE, records, partition.high_watermark, log.end, log.start)
 
     def _answer_followers(self, partition: HostedPartition) -> None:
         """Answer the followers that wait for a record."""

@@ -1,7 +1,7 @@
 """Configs of topics, namespaces and the cluster: their nodes, their inheritance, and how brokers hear of a change.
 
 A topic's own value takes precedence over its namespace's, a namespace's over that of the tier above it, and the
-cluster's default comes last (KIP37-5). A running broker is told of a change by a node, as in Kafka 2.8::
+cluster's default comes last (KIP37-5). A running broker hears of a change by a node, as in Kafka 2.8::
 
     /config/changes/config_change_0000000007     {"version":2,"entity_path":"topics/org/apache"}
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from layout.topic import TopicPartition
-from logstore import OfflineLogDirError
+from logstore import NamespaceClashError, OfflineLogDirError
 from logstore.journal import (
+    check_no_tier,
     find_namespace_dirs,
     is_namespace_dir,
     list_namespace_dirs,
@@ -41,6 +42,21 @@ def test_a_namespace_directory_is_recognized_by_its_marker_alone(tmp_path: Path)
         assert list_namespace_dirs(log_dir) == find_namespace_dirs(log_dir) == ["org", "org/a-1"]
         found = [name for name in log_dir.root.directories() if is_namespace_dir(log_dir.root, name)]
         assert found == ["org"]
+
+
+def test_a_partition_cannot_have_the_directory_of_a_namespace_on_whatever_disk(tmp_path: Path) -> None:
+    paths = two_disks(tmp_path)
+    tier(paths[1] / "org")
+    tier(paths[1] / "org" / "a-1")
+    (paths[0] / "b-1").write_text("a file in the way")
+    with LogDir.open(str(paths[0])) as first, LogDir.open(str(paths[1])) as second:
+        for free in ("org:a-2", "a-1", "b-1", "org:below:a-1"):
+            topic, _, number = free.rpartition("-")
+            check_no_tier([first, second], TopicPartition(topic, int(number)))
+        with pytest.raises(NamespaceClashError, match=f"{paths[1]} has that namespace"):
+            check_no_tier([first, second], TopicPartition("org:a", 1))
+        second.go_offline("its disk is broken")
+        check_no_tier([first, second], TopicPartition("org:a", 1))
 
 
 @pytest.mark.parametrize("scheme", ["flat", "by-topic-id"])

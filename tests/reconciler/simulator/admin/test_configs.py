@@ -8,7 +8,16 @@ from logstore import DELETE_DELAY, STALE_DELAY, KafkaError, Settings
 from reconciler.simulator.admin import AlterTopic, CommandOutcome, CreateTopic
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.configs import check_configs
-from reconciler.simulator.zookeeper import Session, effective_configs, engine_settings, own_configs, read_configs
+from reconciler.simulator.zookeeper import (
+    CONFIG_CHANGES,
+    Session,
+    config_scopes,
+    effective_configs,
+    engine_settings,
+    own_configs,
+    read_configs,
+)
+from reconciler.sources.zookeeper import encode_config_change
 from tests.reconciler.simulator.admin.admin_bench import AdminBench
 
 
@@ -61,6 +70,10 @@ def test_the_engines_own_settings_resolve_along_the_tiers(apache: AdminBench) ->
     assert settings.of("org:apache:orders", DELETE_DELAY) == settings.of("orders", DELETE_DELAY) == 5000
 
 
+def test_the_scopes_of_a_topic_are_its_own_its_tiers_and_the_clusters() -> None:
+    assert config_scopes("org:apache:orders") == ["org:apache:orders", "org:apache:", "org:", ""]
+
+
 def test_what_a_broker_has_in_its_properties_gives_way_scope_by_scope(apache: AdminBench) -> None:  # KIP37-5
     static = Settings({"": {STALE_DELAY: 1, DELETE_DELAY: 2}, "org:": {STALE_DELAY: 3}})
     apache.admin.alter_namespace_configs("", {STALE_DELAY: "4"})
@@ -72,7 +85,7 @@ def test_what_a_broker_has_in_its_properties_gives_way_scope_by_scope(apache: Ad
 
 
 def test_each_change_is_told_to_brokers_in_its_own_transaction(apache: AdminBench) -> None:  # KIP37-5
-    session, changes = apache.session, "/config/changes"
+    session, changes = apache.session, CONFIG_CHANGES
     before = set(session.children(changes))
     apache.admin.alter_namespace_configs("org:apache", {"retention.ms": "1"})
     apache.admin.alter_topics([AlterTopic("orders", configs={"retention.ms": "1"})])
@@ -81,7 +94,7 @@ def test_each_change_is_told_to_brokers_in_its_own_transaction(apache: AdminBenc
     assert [node.data.decode() for node in nodes] == [
         '{"version":2,"entity_path":"topics/org/apache"}',
         '{"version":2,"entity_path":"topics/orders"}',
-        '{"version":2,"entity_path":"brokers/<default>"}',
+        encode_config_change("brokers/<default>").decode(),
     ]
     written = [session.get(path).mzxid for path in ("/config/topics/org/apache", "/config/topics/orders")]
     assert written == [node.czxid for node in nodes[:2]]

@@ -13,7 +13,7 @@ from layout.topic import TopicPartition
 from logstore import DELETE_DELAY, STALE_DELAY, KafkaError, Settings
 from reconciler.simulator.kernel import ProduceRequest
 from reconciler.simulator.machine.configs import BrokerConfigs
-from reconciler.simulator.zookeeper import config_change, config_path, topic_path
+from reconciler.simulator.zookeeper import config_change, configs_path, topic_path
 from reconciler.sources.zookeeper import encode_config, encode_topic
 from tests.reconciler.simulator.machine.brokers import A, Brokers
 
@@ -22,7 +22,7 @@ LOCAL = TopicPartition("org:apache:orders", 0)
 
 def configure(brokers: Brokers, name: str, *, notify: bool = True, **configs: str) -> None:
     """Write configs, with ``_`` for ``.`` in their names, and the notification, which another tool may leave out."""
-    path, data = config_path(name), encode_config({key.replace("_", "."): value for key, value in configs.items()})
+    path, data = configs_path(name), encode_config({key.replace("_", "."): value for key, value in configs.items()})
     if brokers.session.find(path) is None:
         brokers.session.create(path, data, parents=True)
     else:
@@ -82,7 +82,7 @@ def test_what_is_staged_from_then_on_is_due_by_the_new_delay(one: Brokers) -> No
 def test_the_configs_of_what_is_deleted_hold_until_its_last_replica_here_is_staged(one: Brokers) -> None:
     configure(one, "org:apache", file_delete_delay_ms="2h")
     configure(one, LOCAL.topic, delete_stale_topic_delay_ms="9000")
-    for path in (topic_path("org:apache"), config_path("org:apache")):
+    for path in (topic_path("org:apache"), configs_path("org:apache")):
         one.session.delete(path, recursive=True)
     one.session.multi([config_change("org:apache")])
     one.run(10)

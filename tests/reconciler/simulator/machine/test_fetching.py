@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from logstore import KafkaError
@@ -11,6 +13,7 @@ from reconciler.simulator.kernel import (
     EpochEndResponse,
     FetchRequest,
     FetchResponse,
+    ListOffsetsRequest,
     Record,
     Request,
 )
@@ -103,6 +106,55 @@ def test_records_that_it_has_already_are_passed_over_and_a_gap_is_not_filled(bro
     brokers.run(5_000)
     assert brokers.values(2) == ["v0", "v1", "v2"]
     assert brokers.partition(2).high_watermark == 3
+
+
+# KIP37-5
+def test_a_follower_begins_where_the_leader_has_deleted_all_before(brokers: Brokers) -> None:
+    leader = Leader(brokers)
+    seven = tuple(Record(7 + number, 0, A, f"v{7 + number}") for number in range(2))
+    leader.answers = [
+        FetchResponse(KafkaError.NONE, records(0, 0), 2, 2),
+        FetchResponse(KafkaError.OFFSET_OUT_OF_RANGE, (), 9, 9, 7),
+        FetchResponse(KafkaError.NONE, seven, 9, 9, 7),
+        FetchResponse(KafkaError.NONE, (), 9, 9, 8),
+    ]
+    brokers.lead(3, to=(2,))
+    brokers.run(10_000)
+    assert leader.offsets()[:4] == [0, 2, 7, 9]
+    log = brokers.partition(2).log
+    assert (log.start, log.end, brokers.values(2)) == (8, 9, ["v8"])
+
+
+def test_the_records_that_retention_deletes_go_on_every_broker_and_new_followers_get_the_rest(
+    make_brokers: Callable[..., Brokers],
+) -> None:
+    brokers = make_brokers(retention_ms=50_000, purge_ms=10_000)
+    brokers.lead(1, to=(1, 2), isr=(1, 2))
+    brokers.produce(1, "a", "b")
+    brokers.run(30_000)
+    brokers.produce(1, "c")
+    brokers.run(40_000)
+    assert [brokers.values(node_id) for node_id in (1, 2)] == [["c"], ["c"]]
+    assert brokers.fetch(1).error is KafkaError.OFFSET_OUT_OF_RANGE
+    assert brokers.ask(1, ListOffsetsRequest(ORDERS, A)).start == 2
+    brokers.lead(1, to=(3,), isr=(1, 2))
+    brokers.run(5_000)
+    assert brokers.values(3) == ["c"]
+    brokers.run(60_000)
+    assert [brokers.values(node_id) for node_id in (1, 2, 3)] == [[], [], []]
+    brokers.crash(1)
+    brokers.of[1].start()
+    brokers.lead(1, 1, isr=(1, 2))
+    assert brokers.produce(1, "d", wait_ms=5_000) == [3]
+    assert brokers.values(3) == ["d"]
+
+
+def test_records_that_are_not_committed_stay_however_old_they_are(make_brokers: Callable[..., Brokers]) -> None:
+    brokers = make_brokers(retention_ms=1, purge_ms=5_000, replica_lag_ms=10_000_000, request_timeout_ms=60_000)
+    brokers.lead(1, to=(1,), isr=(1, 2))
+    brokers.produce(1, "a")
+    brokers.run(20_000)
+    assert brokers.values(1) == ["a"]
 
 
 # KIP516-8

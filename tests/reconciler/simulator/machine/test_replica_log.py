@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -11,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
-from logstore import ChangeFailedError, OfflineLogDirError
+from logstore import ChangeFailedError, LogStoreError, OfflineLogDirError
 from logstore.store import LogStore, StoreOptions
 from reconciler.simulator.kernel import Record, World
-from reconciler.simulator.machine import SEGMENT_FILE, BrokerSettings, MachineDisks, decode_records
+from reconciler.simulator.machine import SEGMENT_FILE, BrokerSettings, MachineDisks, decode_records, records_in
 from reconciler.simulator.machine.broker import open_store
 from reconciler.simulator.machine.host import MachineClock
 from reconciler.simulator.machine.replica_log import EpochStarts, ReplicaLog, encode_record
@@ -26,8 +27,8 @@ RECORDS = [Record(offset, offset // 2, A, f"v{offset}") for offset in range(6)]
 class Machine:
     """One disk with one replica."""
 
-    def __init__(self, root: Path) -> None:
-        self.disks = MachineDisks(str(root), 1)
+    def __init__(self, root: Path, passes: Callable[[], None] = lambda: None) -> None:
+        self.disks = MachineDisks(str(root), 1, passes)
         self.clock = MachineClock(World(1).timers("m"))
         self.store = self._open()
         self.store.create(ORDERS, A)
@@ -190,6 +191,99 @@ def test_what_was_staged_is_never_written_to(machine: Machine) -> None:
     assert ReplicaLog(machine.store.log_dirs[0], back).read(0, 10) == tuple(RECORDS[:2])
 
 
+# KIP37-5
+def test_the_first_records_are_deleted_for_good_and_the_log_goes_on_from_there(machine: Machine) -> None:
+    machine.log.append(RECORDS)
+    assert machine.log.delete_before(3)
+    assert not machine.log.delete_before(3)
+    assert not machine.log.delete_before(2)
+    assert (machine.log.start, machine.log.end, machine.log.recovery_point) == (3, 6, 6)
+    assert machine.log.read(0, 10) == tuple(RECORDS[3:])
+    assert machine.log.epochs.end_of(1, 6) == (1, 4)
+    machine.log.append([Record(6, 3, A, "v6")])
+    machine.log.flush()
+    machine.log.truncate(5)
+    again = machine.crash(1)
+    assert (again.start, again.read(0, 10)) == (3, tuple(RECORDS[3:5]))
+    path = Path(machine.disks.log_dirs[0], "orders-0")
+    assert [file.name for file in path.glob("*.log")] == ["00000000000000000003.log"]
+    assert records_in(str(path)) == RECORDS[3:5]
+
+
+def test_a_log_of_which_all_records_were_deleted_still_knows_where_it_ends(machine: Machine) -> None:
+    machine.log.append(RECORDS)
+    machine.log.delete_before(6)
+    assert (machine.log.epochs.last, machine.log.epochs.last_start) == (2, 6)
+    again = machine.crash(1)
+    assert (again.start, again.end, again.read(0, 10)) == (6, 6, ())
+    again.append([Record(6, 3, A, "v6")])
+    assert records_in(str(Path(machine.disks.log_dirs[0], "orders-0"))) == [Record(6, 3, A, "v6")]
+
+
+@pytest.mark.parametrize("start", [0, 2, 9])
+def test_a_log_that_begins_anew_has_no_records_wherever_that_is(machine: Machine, start: int) -> None:
+    machine.log.append(RECORDS)
+    machine.log.delete_before(2)
+    machine.log.restart(start)
+    assert (machine.log.start, machine.log.end, machine.log.epochs.last) == (start, start, -1)
+    assert (machine.crash(1).start, machine.log.end) == (start, start)
+
+
+def test_a_cut_before_the_beginning_begins_anew_there(machine: Machine) -> None:
+    machine.log.append(RECORDS)
+    machine.log.delete_before(4)
+    assert machine.log.truncate(1)
+    assert (machine.log.start, machine.log.end) == (1, 1)
+
+
+def test_records_are_old_from_the_first_on_up_to_one_that_is_not(machine: Machine) -> None:
+    times = [5, 6, 4, 9, 1, -1]
+    machine.log.append([Record(number, 0, A, f"v{number}", time_ms) for number, time_ms in enumerate(times)])
+    assert [machine.log.older_than(time_ms, 6) for time_ms in (5, 6, 7, 10)] == [0, 1, 3, 5]
+    assert machine.log.older_than(10, 2) == 2
+
+
+class _PowerCutError(Exception):
+    """The machine stops."""
+
+
+def test_a_power_cut_at_each_step_of_a_deletion_leaves_the_old_log_or_the_new_one(tmp_path: Path) -> None:
+    starts = set()
+    for seed in range(40):
+        left: list[int] = []
+
+        def passes(left: list[int] = left) -> None:
+            if left:
+                left[0] -= 1
+                if left[0] < 0:
+                    raise _PowerCutError
+
+        (tmp_path / str(seed)).mkdir()
+        machine = Machine(tmp_path / str(seed), passes)
+        machine.log.append(RECORDS)
+        machine.log.flush()
+        left.append(seed // 4)
+        with suppress(_PowerCutError):
+            machine.log.delete_before(4)
+        left.clear()
+        log = machine.crash(seed)
+        starts.add(log.start)
+        assert (log.start, log.read(0, 10)) in ((0, tuple(RECORDS)), (4, tuple(RECORDS[4:])))
+        assert (log.epochs.last, len(list(Path(machine.disks.log_dirs[0], "orders-0").glob("*.log")))) == (2, 1)
+        machine.store.abandon()
+        machine.disks.close()
+    assert starts == {0, 4}
+
+
+def test_a_disk_that_is_full_keeps_the_log_as_it_is(machine: Machine) -> None:
+    machine.log.append(RECORDS)
+    machine.disks.fill(0)
+    with pytest.raises(LogStoreError):
+        machine.log.delete_before(3)
+    assert machine.log.read(0, 10) == tuple(RECORDS)
+    assert (machine.crash(1).start, machine.log.start) == (0, 0)
+
+
 LINE_RECORDS = [Record(0, 0, A, "order 17"), Record(1, 0, None, ""), Record(2, 4, B, "größer  ")]
 LINES = [encode_record(record) for record in LINE_RECORDS]
 
@@ -201,7 +295,7 @@ def test_records_come_back_as_they_were() -> None:
 
 
 def test_a_line_can_be_read_by_a_person() -> None:
-    assert LINES[0].decode().split(" ", 1)[1] == f"0 0 {A} order 17\n"
+    assert LINES[0].decode().split(" ", 1)[1] == f"0 0 -1 {A} order 17\n"
 
 
 @pytest.mark.parametrize("cut", range(1, len(LINES[2])))
