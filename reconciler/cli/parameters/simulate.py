@@ -20,7 +20,7 @@ Examples:
 --faults takes 'none', 'default' or KIND=RATE, by commas; a rate is a number from 0 to 1 for each message, or for each
 machine and simulated second. A wrong kind lists them all. --scenario takes a file, or the name of one that is shipped:
   admin-commands, stale-state, stale-reads, reassigned-while-down, fewer-partitions, failed-disk, kraft-placement,
-  two-tenants
+  two-tenants, namespace-and-partition, namespace-configs
 """
 
 

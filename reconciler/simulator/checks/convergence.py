@@ -6,6 +6,7 @@ has some time. After that, this must hold::
     brokers    each has exactly the replicas that the controller wants, under the right topic IDs, on its disks and in
                memory, and no leftovers
     staging    nothing is staged beyond its due time, by its machine's clock, and the purge after that
+    configs    each broker's store goes by the delays that are in force in ZooKeeper
     audit      the audit gives every disk the verdicts that follow from the znodes
     replicas   the in-sync ones hold the same records on their disks, all of their own topic ID, and serve these
     records    if acknowledged means synced, and no disk was lost, every acknowledged record can be read
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from layout.topic import TopicPartition
+from logstore import DEFAULTS, parse_duration
 from logstore.scan import scan_all
 from reconciler.simulator.checks.expected_verdicts import audit_differences
 from reconciler.simulator.checks.invariants import BrokenInvariantError, Invariants
@@ -116,6 +118,7 @@ def check_converged(cluster: Cluster, *, durable: bool = False) -> None:
     """
     wrong = [sentence for member in cluster.members.values() for sentence in _wrong_on_member(cluster, member)]
     wrong += [sentence for member in cluster.members.values() for sentence in _wrong_in_staging(cluster, member)]
+    wrong += [sentence for member in cluster.members.values() for sentence in _wrong_in_settings(cluster, member)]
     wrong += audit_differences(cluster)
     wrong += _wrong_in_replicas(cluster)
     if durable:
@@ -220,6 +223,18 @@ def _wrong_in_staging(cluster: Cluster, member: Member) -> Iterator[str]:
             yield f"{member.name} has {staged.location}, which was due at {due}, and it is {moment(now_ms)}"
 
 
+def _wrong_in_settings(cluster: Cluster, member: Member) -> Iterator[str]:
+    """Delays by which a broker does not go, though they are in force for a topic that it has (KIP37-5)."""
+    static = cluster.settings.broker.delays
+    for topic in sorted({partition.topic for partition in cluster.oracle.on(member.node_id)}):
+        for name in DEFAULTS:
+            given = cluster.oracle.config(topic, name)
+            wanted = static.of(topic, name) if given is None else parse_duration(given)
+            found = member.broker.store.settings.of(topic, name)
+            if found != wanted:
+                yield f"{member.name} goes by a {name} of {found} for {topic}, and not by {wanted}"
+
+
 def _wrong_in_replicas(cluster: Cluster) -> Iterator[str]:
     """Compare the records of each partition's replicas, read anew from the disks, with those in memory."""
     for partition, replicas in cluster.oracle.wanted().items():
@@ -278,6 +293,8 @@ def _lost_records(cluster: Cluster) -> Iterator[str]:
     for record in cluster.producer.acknowledged:
         if (record.partition, record.topic_id) in cluster.oracle.left:
             continue
+        if cluster.oracle.config(record.partition.topic, "unclean.leader.election.enable") == "true":
+            continue  # whoever allows unclean elections allows the loss of records
         replicas = cluster.oracle.wanted().get(record.partition, ())
         if not replicas or replicas[0].topic_id != record.topic_id or replicas[0].leader < 0:
             continue

@@ -126,8 +126,9 @@ def _verdicts_of_row(
         return (Verdict.STAGED_DUE if row["due_ms"] is not None and row["due_ms"] <= now_ms else Verdict.STAGED,)
     if copies[_partition(row)] > 1:
         return (Verdict.DUPLICATE,)
-    if node_id < 0 or not oracle.known():
-        # Metadata without any topic proves nothing: a cluster that lost its metadata looks the same.
+    if node_id < 0 or not (oracle.known() or oracle.has_namespaces()):
+        # Metadata without any topic proves nothing: a cluster that lost its metadata looks the same. The audit takes an
+        # empty namespace for a topic whose node cannot be read.
         return (Verdict.NOT_COMPARED,)
     return (_verdict_of_live(_partition(row), row["topic_id"], oracle, oracle.assigned(node_id)),)
 

@@ -8,18 +8,22 @@
     identity   no client reads, under one topic ID, a record that was written under another
     fewer      no record is acknowledged in a partition that is read-only, and none goes before the delay is over
                (``fewer_partitions_watch``)
+    configs    no unclean election, acknowledgement or deletion that the configs in force forbid (``config_watch``)
+    names      no partition and no namespace have one directory (KIP37-2)
 
 ``convergence`` checks the disks at the end, when the cluster has come to rest.
-Source: DESIGN §5; KIP516-5, KIP516-6, KIP516-8; KIP694-1, KIP694-3.
+Source: DESIGN §5; KIP37-2, KIP37-5; KIP516-5, KIP516-6, KIP516-8; KIP694-1, KIP694-3.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from layout.topic import TopicPartition
 from logstore.purge import Purged
 from reconciler.errors import ReconcilerError
+from reconciler.simulator.checks.config_watch import ConfigWatch
 from reconciler.simulator.checks.fewer_partitions_watch import FewerPartitionsWatch
 from reconciler.simulator.checks.response_check import wrongly_served
 from reconciler.simulator.checks.staging_watch import StagingWatch
@@ -44,8 +48,9 @@ class Invariants:
         self._cluster = cluster
         self._staging = StagingWatch(cluster.oracle, self.acknowledged)
         self._fewer = FewerPartitionsWatch(cluster)
+        self._configs = ConfigWatch(cluster)
         self._acknowledged: dict[BelievedPartition, dict[int, str]] = {}
-        self.looks = 0
+        self.looks, self._names_at = 0, -1
         self._broken: list[str] = []
         cluster.happened = self.look
         cluster.producer.on_acknowledged = self._written
@@ -69,6 +74,7 @@ class Invariants:
         for member in self._cluster.members.values():
             if everywhere or not machine or member.name == machine:
                 self._look_at(member)
+        self._broken += [*self._configs.look(), *self._names()]
         if self._broken:
             raise BrokenInvariantError("; ".join(self._broken))
 
@@ -78,6 +84,17 @@ class Invariants:
 
     def _look_at(self, member: Member) -> None:
         self._broken += self._staging.look(member, self._cluster.world.clock_of(member.name))
+        self._broken += self._configs.look_at(member)
+
+    def _names(self) -> Iterator[str]:
+        """Partitions whose directories are those of namespaces too, when something was written."""
+        oracle, written = self._cluster.oracle, self._cluster.zookeeper.nodes.last_transaction
+        if written == self._names_at:
+            return
+        self._names_at = written
+        for partition in oracle.wanted():
+            if oracle.is_namespace(str(partition)):
+                yield f"{partition} is a partition and a namespace: both have one directory"
 
     def _changing(self, member: Member) -> None:
         self._broken += self._staging.look_inside(member, self._cluster.world.clock_of(member.name))
@@ -90,6 +107,7 @@ class Invariants:
         if wrong is not None:
             self._broken.append(wrong)
         self._broken += self._fewer.answered(member, request, response)
+        self._broken += self._configs.served(member, request, response)
 
     def _written(self, record: AcknowledgedRecord) -> None:
         known = self._acknowledged.setdefault((record.partition, record.topic_id), {})

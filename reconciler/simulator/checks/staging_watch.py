@@ -23,7 +23,7 @@ from layout.ids import TopicId
 from layout.ours import StagedRecord
 from layout.scheme import STAGING_DIR
 from layout.topic import TopicPartition
-from logstore import DELETE_DELAY, STALE_DELAY, LogStoreError
+from logstore import DELETE_DELAY, STALE_DELAY, LogStoreError, Settings
 from logstore.purge import Purged
 from logstore.store import Entry, LogStore
 from reconciler.simulator.cluster import Member, Oracle
@@ -47,6 +47,7 @@ class _LastLook:
         names: serial of a disk → name → when it was seen first, by the machine's time; None: it was staged while the
             broker was down or starting, so that the time is not known.
         purged: records of the replicas that were reported as purged since.
+        settings: of the store; what a topic of the same name brings along may have changed them within an event.
     """
 
     store: LogStore | None = None
@@ -54,6 +55,7 @@ class _LastLook:
     staged: dict[int, dict[str, StagedRecord | None]] = field(default_factory=dict)
     names: dict[int, dict[str, int | None]] = field(default_factory=dict)
     purged: list[StagedRecord] = field(default_factory=list)
+    settings: Settings = field(default_factory=Settings)
 
 
 class StagingWatch:
@@ -105,7 +107,8 @@ class StagingWatch:
         came, went = self._changes(member, seen)
         same_life = store is seen.store
         for record, since_ms in came:
-            yield from self._check_due_time(member, record, since_ms)
+            yield from self._check_due_time(member, record, since_ms, seen.settings)
+        seen.settings = store.settings
         identities: set[_Identity] = {(entry.topic_id or _ZERO_ID, key[1]) for key, entry in live.items()}
         for name, record in went:
             undone = (str(record.topic_id), record.partition) in identities
@@ -141,11 +144,13 @@ class StagingWatch:
                 went += [] if former is None else [(f"{STAGING_DIR}/{name}", former)]
         return came, went
 
-    def _check_due_time(self, member: Member, record: StagedRecord, since_ms: int | None) -> Iterator[str]:
+    def _check_due_time(
+        self, member: Member, record: StagedRecord, since_ms: int | None, before: Settings
+    ) -> Iterator[str]:
         partition = TopicPartition(record.topic, record.partition)
         setting = STALE_DELAY if record.verdict in list(Verdict) else DELETE_DELAY
         began_ms = record.staged_ms if since_ms is None else since_ms
-        soonest_ms = began_ms + member.broker.store.settings.of(record.topic, setting)
+        soonest_ms = began_ms + min(each.of(record.topic, setting) for each in (before, member.broker.store.settings))
         if record.due_ms < soonest_ms:
             early_ms = soonest_ms - record.due_ms
             yield f"{member.name} staged {partition}, due at {moment(record.due_ms)}, {early_ms} ms too early"

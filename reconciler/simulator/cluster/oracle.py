@@ -12,16 +12,19 @@ from layout.topic import TopicPartition
 from reconciler.simulator.controller import FewerPartitionsRequest, decode_fewer_partitions
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import (
+    CLUSTER_CONFIG,
+    CONFIGS,
     DELETE_PARTITIONS,
     ZooKeeper,
     delete_partitions_path,
     read_brokers,
+    read_namespaces,
     read_topics,
     state_path,
     topic_path,
     topics_to_delete,
 )
-from reconciler.sources.zookeeper import decode_state, topic_id_of
+from reconciler.sources.zookeeper import decode_config, decode_state, topic_id_of
 
 
 class ExpectedReplica(NamedTuple):
@@ -52,6 +55,36 @@ class Oracle:
         self.left: set[tuple[TopicPartition, TopicId | None]] = set()
         self._read_at = -1
 
+    def config_nodes(self) -> dict[str, bytes]:
+        """The contents of every node of configs, by path."""
+        nodes = self._zookeeper.nodes
+        below = (path for root in (CONFIGS, CLUSTER_CONFIG) if root in nodes for path in nodes.below(root))
+        return {path: nodes.get(path).data for path in below}
+
+    def config(self, topic: str, name: str) -> str | None:
+        """A topic's config in force, the nearest of its own, its tiers' and the cluster's; None: given nowhere."""
+        path = f"{CONFIGS}/{topic.replace(':', '/')}"
+        while path != CONFIGS:
+            value = self._config_at(path).get(name)
+            if value is not None:
+                return value
+            path = path.rpartition("/")[0]
+        return self._config_at(CLUSTER_CONFIG).get(name)
+
+    def number(self, topic: str, name: str) -> int | None:
+        """The same as a number."""
+        found = self.config(topic, name)
+        return None if found is None else int(found)
+
+    def state_version(self, partition: TopicPartition) -> int | None:
+        """How often the state of a partition was changed; None: it has none."""
+        found = self._session.find(state_path(partition))
+        return None if found is None else found.version
+
+    def _config_at(self, path: str) -> dict[str, str]:
+        found = self._session.find(path)
+        return {} if found is None else decode_config(found.data)
+
     def brokers(self) -> set[int]:
         """The brokers that are registered."""
         return set(read_brokers(self._session))
@@ -78,6 +111,15 @@ class Oracle:
     def is_there(self, topic: str) -> bool:
         """Whether the name is taken, perhaps by a topic that is being deleted."""
         return self._session.find(topic_path(topic)) is not None
+
+    def is_namespace(self, name: str) -> bool:
+        """Whether there is a namespace of this name: an empty node."""
+        found = self._session.find(topic_path(name))
+        return found is not None and not found.data
+
+    def has_namespaces(self) -> bool:
+        """Whether there is any namespace but the default one."""
+        return bool(read_namespaces(self._session))
 
     def topic_id(self, topic: str) -> TopicId | None:
         """The ID of a topic; None: there is no such topic, or it has no ID."""

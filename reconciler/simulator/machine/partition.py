@@ -121,7 +121,7 @@ class HostedPartition:
         known = [(broker, positions.get(broker, -1)) for broker in self.replicas]
         return {broker: self.log.end - position if position >= 0 else -1 for broker, position in known}
 
-    def write(self, value: str, now_ms: int = -1) -> int:
+    def write(self, value: str, now_ms: int) -> int:
         """Append a producer's record to the leader's log and return its offset. Raises as :meth:`ReplicaLog.append`."""
         offset = self.log.end
         self.log.append([Record(offset, self.leader_epoch, self.topic_id, value, now_ms)])

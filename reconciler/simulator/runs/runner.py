@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -31,6 +31,9 @@ from reconciler.simulator.runs.admin_verbs import AdminVerbs
 from reconciler.simulator.runs.scenario import Scenario, ScenarioLine
 from reconciler.sources.zookeeper import Acl, AclOperation
 
+_HEARD_MS = 1_000
+"""How long a command is given to reach the brokers."""
+
 
 def play(scenario: Scenario, cluster: Cluster) -> None:
     """Play a scenario on a cluster that has not started yet.
@@ -49,6 +52,7 @@ class _Runner:
         self._verbs: Mapping[str, Callable[..., object]] = {
             "create": self._create,
             "namespace create": self._namespace,
+            "namespace delete": self._delete_namespace,
             "config": self._config,
             "allow": lambda *acl, **who: self._acl(*acl, allow=True, **who),
             "deny": lambda *acl, **who: self._acl(*acl, allow=False, **who),
@@ -69,6 +73,8 @@ class _Runner:
             "expect nothing-staged": self._expect_nothing_staged,
             "expect records": self._expect_records,
             "expect leader": self._expect_leader,
+            "expect no-leader": lambda partition: self._expect_leader(partition, -1),
+            "expect offsets": self._expect_offsets,
             "expect topics": self._expect_topics,
             "expect mode": self._expect_mode,
             "expect refused": self._expect_refused,
@@ -88,7 +94,10 @@ class _Runner:
     def _play(self, line: ScenarioLine) -> None:
         who = {} if line.principal is None else {"principal": line.principal}
         try:
-            self._verbs[line.verb](*line.values, **who)
+            if line.verb == "produce" and line.refused is not None:
+                self._send(str(line.values[0]), **who)
+            else:
+                self._verbs[line.verb](*line.values, **who)
         except AnsweredError as answered:
             if line.refused is None and line.verb == "describe":
                 # The history has the error: to ask for a topic that is gone is no failure.
@@ -102,8 +111,33 @@ class _Runner:
     def _namespace(self, namespace: str, principal: str = ANONYMOUS) -> None:
         self.cluster.command(lambda admin: admin.create_namespace(namespace, principal))
 
-    def _config(self, namespace: str, config: Mapping[str, str], principal: str = ANONYMOUS) -> None:
-        self.cluster.command(lambda admin: admin.alter_namespace_configs(namespace, config, principal=principal))
+    def _delete_namespace(self, namespace: str, principal: str = ANONYMOUS) -> None:
+        self.cluster.command(lambda admin: admin.delete_namespace(namespace, recursive=True, principal=principal))
+        self.cluster.run(for_ms=_HEARD_MS)
+
+    def _config(
+        self, name: str, configs: Mapping[str, str], deleted: Sequence[str], principal: str = ANONYMOUS
+    ) -> None:
+        """As ``kafka-configs --alter``, for a namespace, or ``*``, the cluster's default (KIP37-5)."""
+        scope = "" if name == "*" else name
+        self.cluster.command(lambda admin: admin.alter_namespace_configs(scope, configs, deleted, principal))
+        self.cluster.run(for_ms=_HEARD_MS)
+
+    def _send(self, topic: str, principal: str = ANONYMOUS) -> None:
+        """Send one record once, where ``produce`` sends it until it is taken. Raises AnsweredError."""
+        producer, _ = self.cluster.clients(principal)
+        producer.unauthorized.discard(topic)
+        value = producer.send(topic)
+        while value is None and topic not in producer.unauthorized:
+            self.cluster.run(for_ms=_HEARD_MS)
+            value = producer.send(topic)
+        self.cluster.run_until(f"{value} is answered", lambda: producer.unsure.get(value or "") != "on its way")
+        if topic in producer.unauthorized:
+            why = f"{principal} may not write to {topic}"
+            raise AnsweredError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "the broker", why)
+        error = producer.unsure.get(value or "", KafkaError.NONE.name)
+        if error != KafkaError.NONE.name:
+            raise AnsweredError(KafkaError[error], "the leader", f"{value} for {topic} is not taken")
 
     def _acl(self, whom: str, operation: AclOperation, scope: str, *, allow: bool, principal: str = ANONYMOUS) -> None:
         acl = Acl(whom, operation, allow)
@@ -243,6 +277,14 @@ class _Runner:
         if error is not KafkaError.LEADER_NOT_AVAILABLE:
             said = "nothing" if error is None else error.name
             raise BrokenInvariantError(f"{leader} answers {said} to a record for {partition}, and should refuse it")
+
+    def _expect_offsets(self, node_id: int, partition: TopicPartition, start: int, end: int) -> None:
+        self._store(node_id)
+        hosted = self.cluster.members[node_id].broker.replicas.get(partition)
+        found = "no log" if hosted is None else f"offsets {hosted.log.start} to {hosted.log.end}"
+        if found != f"offsets {start} to {end}":
+            wanted = f"offsets {start} to {end}"
+            raise BrokenInvariantError(f"broker {node_id} has {found} of {partition}, and {wanted} were expected")
 
     def _replace_disk(self, node_id: int, number: int) -> None:
         member = self.cluster.members[node_id]

@@ -27,12 +27,20 @@ An administrator's commands are answered at once, and done later (KIP4-1)::
     delete orders 2              by name or ID, and wait until it is gone
     list                         the topics, into the history
 
-Others: ``partitions orders 1 20s`` (another number of them; what goes can be read for so long), ``namespace create
-org:apache``, ``config org retention.ms=1000`` (of a namespace), ``fail-over``, ``disk-fails 2 0``, ``disk-back``,
-``disk-replaced``, and ``expect absent | leader | nothing-staged | topics``. ``expect mode orders-1 ReadOnly`` asks who
-may use a partition, also as a client that knows no modes, and ``expect refused orders-1`` sends it a record, as a
-producer that does not know its mode. ``brokers``, ``log-dirs``, ``racks a,a,b``
-(of each broker), ``placement kraft`` and ``scheme namespaced`` (of the log dirs) come first.
+Namespaces (KIP-37), their configs, and what is refused::
+
+    scheme namespaced                        before everything else, as brokers and log-dirs: how disks are laid out
+    namespace create org:apache              all tiers at once
+    namespace delete org:apache              with its topics
+    config org:apache retention.ms=60000     -retention.ms: inherited again; *: of the cluster
+    refused 17 create org:apache 2 3         the line after the number is refused with this error of Kafka's
+    expect offsets 2 org:a-0 3 6             the log of a broker begins at 3 and ends at 6
+
+Others: ``partitions orders 1 20s`` (another number of them; what goes can be read for so long), ``fail-over``,
+``disk-fails 2 0``, ``disk-back``, ``disk-replaced``, and ``expect absent | leader | no-leader | nothing-staged |
+topics``. ``expect mode orders-1 ReadOnly`` asks who may use a partition, also as a client that knows no modes, and
+``expect refused orders-1`` sends it a record, as a producer that does not know its mode. ``brokers``, ``log-dirs``,
+``racks a,a,b`` (of each broker), ``placement kraft`` and ``scheme namespaced`` (of the log dirs) come first.
 
 ``super-users User:root``, which comes first too, gives every broker an authorizer (KIP37-6). Then a line can be
 somebody's, can be expected to be refused with an error of Kafka's, or both; and rights are given and taken::
@@ -50,28 +58,39 @@ nothing is played.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
 from layout.scheme import Scheme
-from layout.topic import TopicPartition
-from logstore import InvalidSettingError, parse_duration
 from reconciler.errors import UsageError
 from reconciler.simulator.controller import FewerPartitionsSettings
-from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.placement import Placement
-from reconciler.sources.zookeeper import AclOperation
-
-_PARTITION = re.compile(r"(.+)-([0-9]{1,9})", re.ASCII)
-_MOST_BROKERS = 50
-_MODES = {
-    "ReadWrite": PartitionMode.READ_WRITE,
-    "ReadOnly": PartitionMode.READ_ONLY,
-    "None": PartitionMode.NONE,
-}
+from reconciler.simulator.runs.scenario_words import (
+    DiskNumber,
+    NodeId,
+    parse_alter,
+    parse_assignment,
+    parse_configs,
+    parse_count,
+    parse_disk,
+    parse_error,
+    parse_milliseconds,
+    parse_mode,
+    parse_names,
+    parse_node,
+    parse_nodes,
+    parse_number,
+    parse_operation,
+    parse_partition,
+    parse_placement,
+    parse_principal,
+    parse_principals,
+    parse_racks,
+    parse_scheme,
+    parse_scope,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,19 +175,11 @@ def shipped_scenarios() -> dict[str, str]:
     return {file.name.removesuffix(".txt"): file.read_text("utf-8") for file in sorted(found, key=lambda f: f.name)}
 
 
-class _NodeId(int):
-    """A broker's number, which must exist."""
-
-
-class _DiskNumber(int):
-    """The number of one of a broker's log dirs, from 0, which must exist."""
-
-
 def _unknown_numbers(values: object, head: Mapping[str, Any]) -> Iterator[str]:
     """Find brokers and log dirs that a line names and the scenario does not have, in nested arguments too."""
-    if isinstance(values, _NodeId) and not 1 <= values <= head["brokers"]:
+    if isinstance(values, NodeId) and not 1 <= values <= head["brokers"]:
         yield f"there is no broker {int(values)}; there are {head['brokers']}, from 1"
-    elif isinstance(values, _DiskNumber) and values >= head["log-dirs"]:
+    elif isinstance(values, DiskNumber) and values >= head["log-dirs"]:
         yield f"there is no log dir {int(values)}; each broker has {head['log-dirs']}, from 0"
     elif isinstance(values, Mapping):
         yield from _unknown_numbers(tuple(values.values()), head)
@@ -195,9 +206,9 @@ def _line(number: int, words: Sequence[str]) -> ScenarioLine:
             wants = "the number of an error" if what == "refused" else "a principal"
             raise ValueError(f"{what} wants {wants}, and a line")
         if what == "refused" and refused is None:
-            refused = _number(left[1], 1)
+            refused = parse_error(left[1])
         elif what == "as" and principal is None:
-            principal = _principal(left[1])
+            principal = parse_principal(left[1])
         else:
             raise ValueError(f"{what} comes once in a line")
         left = left[2:]
@@ -206,6 +217,8 @@ def _line(number: int, words: Sequence[str]) -> ScenarioLine:
     values = _read(verb, left[words_of_verb:])
     if principal is not None and verb not in _SOMEBODYS:
         raise ValueError(f"{verb} is nobody's; of a principal are {', '.join(_SOMEBODYS)}")
+    if refused is not None and verb not in _SOMEBODYS:
+        raise ValueError(f"nobody refuses {verb}; what may be refused are {', '.join(_SOMEBODYS)}")
     return ScenarioLine(number, verb, values, " ".join(words), principal, refused)
 
 
@@ -220,196 +233,64 @@ def _setting(words: Sequence[str], *, begun: bool) -> dict[str, str]:
     return found
 
 
-def _number(text: str, least: int = 0, most: int = 1_000_000) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 9 or not least <= int(text) <= most:
-        raise ValueError(f"{text!r:.20} is no number from {least} to {most}")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    return _number(text, 1, _MOST_BROKERS)
-
-
-def _racks(text: str) -> tuple[str, ...]:
-    racks = tuple(text.split(","))
-    if not all(racks):
-        raise ValueError(f"{text!r:.40} are no racks such as a,a,b")
-    return racks
-
-
-def _placement(text: str) -> Placement:
-    if text not in tuple(Placement):
-        raise ValueError(f"there is no placement {text!r:.20}; there are {', '.join(Placement)}")
-    return Placement(text)
-
-
-def _scheme(text: str) -> Scheme:
-    if text not in (Scheme.FLAT, Scheme.NAMESPACED):
-        raise ValueError(f"{text!r:.30} is no scheme for a scenario: {Scheme.FLAT} or {Scheme.NAMESPACED}")
-    return Scheme(text)
-
-
-def _node(text: str) -> _NodeId:
-    return _NodeId(_number(text))
-
-
-def _disk(text: str) -> _DiskNumber:
-    return _DiskNumber(_number(text))
-
-
-def _nodes(text: str) -> tuple[_NodeId, ...]:
-    return tuple(_node(each) for each in text.split(","))
-
-
-def _partition(text: str) -> TopicPartition:
-    match = _PARTITION.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r:.40} is no partition such as orders-0")
-    return TopicPartition(match[1], int(match[2]))
-
-
-def _mode(text: str) -> PartitionMode:
-    if text not in _MODES:
-        raise ValueError(f"{text!r:.20} is no mode: {', '.join(_MODES)}")
-    return _MODES[text]
-
-
-def _milliseconds(text: str) -> int:
-    try:
-        return parse_duration(text)
-    except InvalidSettingError as error:
-        raise ValueError(str(error)) from error
-
-
-def _principal(text: str) -> str:
-    kind, colon, name = text.partition(":")
-    if not (kind and colon and name):
-        raise ValueError(f"{text!r:.40} is no principal such as User:ann")
-    return text
-
-
-def _principals(text: str) -> tuple[str, ...]:
-    return tuple(map(_principal, text.split(",")))
-
-
-def _operation(text: str) -> AclOperation:
-    if text not in list(AclOperation):
-        raise ValueError(f"{text!r:.30} is no operation; there are {', '.join(AclOperation)}")
-    return AclOperation(text)
-
-
-def _scope(text: str) -> str:
-    """Parse to what an ACL belongs: a topic, a namespace with ``:`` at its end, or ``*``, the cluster."""
-    return "" if text == "*" else text
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return () if text == "none" else tuple(text.split(","))
-
-
-def _assignment(words: Sequence[str]) -> Mapping[int, Sequence[int]]:
-    found: dict[int, Sequence[int]] = {}
-    for word in words:
-        text, colon, brokers = word.partition(":")
-        if not colon:
-            raise ValueError(f"{word!r:.30} is no assignment such as 0:1,2,3")
-        number = _number(text)
-        if number in found:
-            raise ValueError(f"partition {number} is assigned twice")
-        found[number] = _nodes(brokers)
-    return found
-
-
-def _config(text: str) -> Mapping[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise ValueError(f"{text!r:.40} is no config such as retention.ms=1000")
-    return {name: value}
-
-
-_CHANGES = ("partitions", "factor", "replicas", "set", "unset")
-
-
-def _alter(words: Sequence[str]) -> Sequence[object]:
-    """Parse one change of a topic: its name, and the fields of an ``AlterTopic``."""
-    if len(words) < 3:
-        raise ValueError(f"alter wants a topic, one of {', '.join(_CHANGES)}, and its new value")
-    topic, what, *new = words
-    change: Mapping[str, object]
-    match what:
-        case "partitions":
-            change = {"partitions": _number(new[0]), "assignment": _assignment(new[1:])}
-        case "factor" if len(new) == 1:
-            change = {"factor": _number(new[0])}
-        case "replicas":
-            change = {"assignment": _assignment(new)}
-        case "set":
-            change = {"configs": {name: value for word in new for name, value in _config(word).items()}}
-        case "unset":
-            change = {"deleted_configs": tuple(new)}
-        case "factor":
-            raise ValueError(f"alter {topic} factor wants one number, and has {len(new)} words")
-        case _:
-            raise ValueError(f"{what!r:.30} is nothing that alter changes: {', '.join(_CHANGES)}")
-    return topic, change
-
-
 _Reader = Callable[[str], object]
 
 _HEADS: Mapping[str, tuple[str, _Reader]] = {
-    "brokers": ("number", _count),
-    "log-dirs": ("number", _count),
-    "racks": ("list such as a,a,b", _racks),
-    "placement": ("name", _placement),
-    "scheme": ("word", _scheme),
-    "super-users": ("list such as User:ann,User:bob", _principals),
+    "brokers": ("number", parse_count),
+    "log-dirs": ("number", parse_count),
+    "racks": ("list such as a,a,b", parse_racks),
+    "placement": ("name", parse_placement),
+    "scheme": ("word", parse_scheme),
+    "super-users": ("list such as User:ann,User:bob", parse_principals),
 }
 """Each line that comes before everything else: what it wants, and its parser."""
 
 _VERBS: Mapping[str, tuple[_Reader, ...]] = {
     "delete": (str,),
     "namespace create": (str,),
-    "config": (str, _config),
-    "allow": (_principal, _operation, _scope),
-    "deny": (_principal, _operation, _scope),
-    "produce": (str, _number),
-    "stop": (_node,),
-    "start": (_node,),
-    "crash": (_node,),
-    "reassign": (_partition, _nodes),
+    "namespace delete": (str,),
+    "allow": (parse_principal, parse_operation, parse_scope),
+    "deny": (parse_principal, parse_operation, parse_scope),
+    "produce": (str, parse_number),
+    "stop": (parse_node,),
+    "start": (parse_node,),
+    "crash": (parse_node,),
+    "reassign": (parse_partition, parse_nodes),
     "elect": (),
     "describe": (),
     "list": (),
-    "partitions": (str, _number, _milliseconds),
-    "disk-fails": (_node, _disk),
-    "disk-back": (_node, _disk),
-    "disk-replaced": (_node, _disk),
+    "partitions": (str, parse_number, parse_milliseconds),
+    "disk-fails": (parse_node, parse_disk),
+    "disk-back": (parse_node, parse_disk),
+    "disk-replaced": (parse_node, parse_disk),
     "fail-over": (),
-    "wait": (_milliseconds,),
+    "wait": (parse_milliseconds,),
     "rest": (),
-    "expect live": (_node, _partition, _number),
-    "expect staged": (_node, _partition, _number),
-    "expect absent": (_node, _partition),
-    "expect nothing-staged": (_node,),
-    "expect records": (str, _number),
-    "expect leader": (_partition, _node),
-    "expect topics": (_names,),
-    "expect mode": (_partition, _mode),
-    "expect refused": (_partition,),
+    "expect live": (parse_node, parse_partition, parse_number),
+    "expect staged": (parse_node, parse_partition, parse_number),
+    "expect absent": (parse_node, parse_partition),
+    "expect nothing-staged": (parse_node,),
+    "expect records": (str, parse_number),
+    "expect leader": (parse_partition, parse_node),
+    "expect no-leader": (parse_partition,),
+    "expect offsets": (parse_node, parse_partition, parse_number, parse_number),
+    "expect topics": (parse_names,),
+    "expect mode": (parse_partition, parse_mode),
+    "expect refused": (parse_partition,),
 }
 """The parsers of each verb's arguments."""
 
 _MORE: Mapping[str, tuple[_Reader, ...]] = {
-    "delete": (_number,),
-    "reassign": (_number,),
-    "elect": (_partition,),
-    "describe": (str, _number),
+    "delete": (parse_number,),
+    "reassign": (parse_number,),
+    "elect": (parse_partition,),
+    "describe": (str, parse_number),
 }
 """The parsers of arguments that may be left out."""
 
 _SOMEBODYS = (
     *("create", "alter", "delete", "partitions", "reassign", "elect", "describe", "list"),
-    *("namespace create", "config", "allow", "deny", "produce", "expect records", "expect topics"),
+    *("namespace create", "namespace delete", "config", "allow", "deny", "produce", "expect records", "expect topics"),
 )
 """The verbs for which a principal asks the cluster."""
 
@@ -419,15 +300,19 @@ def _read(verb: str, words: Sequence[str]) -> Sequence[object]:
         if len(words) < 2:
             raise ValueError("create wants a topic, and partitions and replicas, or an assignment")
         if ":" in words[1]:
-            return (words[0], 0, 0, _assignment(words[1:]))
+            return (words[0], 0, 0, parse_assignment(words[1:]))
         if len(words) != 3:
             raise ValueError("create wants a topic, partitions, and replicas of each")
-        return (words[0], _number(words[1], 1), _number(words[2], 1), None)
+        return (words[0], parse_number(words[1], 1), parse_number(words[2], 1), None)
     if verb == "alter":
-        return _alter(words)
+        return parse_alter(words)
+    if verb == "config":
+        if len(words) < 2:
+            raise ValueError("config wants a namespace or *, and configs such as retention.ms=60000")
+        return (words[0], *parse_configs(words[1:]))
     wants, more = _VERBS.get(verb), _MORE.get(verb, ())
     if wants is None:
-        raise ValueError(f"there is no {verb!r:.30}; there are create, alter, {', '.join(_VERBS)}")
+        raise ValueError(f"there is no {verb!r:.30}; there are create, alter, config, {', '.join(_VERBS)}")
     if not len(wants) <= len(words) <= len(wants) + len(more):
         most = f" to {len(wants) + len(more)}" if more else ""
         raise ValueError(f"{verb} wants {len(wants)}{most} words after it, and has {len(words)}")

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from layout.scheme import Scheme
 from logstore import DELETE_DELAY, STALE_DELAY, LogStoreError, Settings
 from logstore.fs import Directory, Disk, make_directory
 from reconciler.errors import ReconcilerError
@@ -98,6 +99,7 @@ def history_settings(
             delays=Settings({"": {STALE_DELAY: _DELAY_MS, DELETE_DELAY: 60_000}}),
             flush_records=1 if durable else None,
             cluster_id=CLUSTER_ID,
+            scheme=Scheme.NAMESPACED,
         ),
         controller=ControllerSettings(placement=placement),
         fewer_partitions=FewerPartitionsSettings(enabled=True, interval_ms=2_000),

@@ -17,8 +17,22 @@ from reconciler.simulator.admin import NOT_GIVEN, Admin, AlterTopic, CommandOutc
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.kernel import Response, broker_endpoint
 
-NAMES = ("orders", "clicks", "payments", "audit.log", "__consumer_offsets")
+NAMES = ("orders", "clicks", "payments", "audit.log", "__consumer_offsets", "org:orders")
 """The topics of a history."""
+
+NAMESPACES = ("org", "org", "org:orders-1", "clicks-1")
+"""The namespaces of a history; some are called like a partition's directory (KIP37-2)."""
+
+_UNCLEAN = "audit.log"
+"""The topic that may lose records by unclean elections."""
+
+_CONFIGS = (
+    ("file.delete.delay.ms", ("30000", "2m")),
+    ("delete.stale.topic.delay.ms", ("200000", "7m")),
+    ("min.insync.replicas", ("1", "2")),
+    ("retention.ms", ("20000", "600000", "-1")),
+)
+"""Configs of topics, namespaces and the cluster, with the values that they get."""
 
 _MOST_PARTITIONS = 4
 _LONGEST_PAUSE_MS = 600
@@ -41,6 +55,8 @@ class Workload:
             (2, self._shrink),
             (3, self._reassign),
             (1, self._prefer),
+            (1, self._namespace),
+            (2, self._configure),
         ]
 
     def begin(self) -> None:
@@ -146,6 +162,25 @@ class Workload:
         if partition is None:
             return None
         return f"elects the preferred leader of {partition}", admin.elect_preferred([partition])[partition]
+
+    def _namespace(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome]:
+        namespace = random.choice(NAMESPACES)
+        if random.random() < 0.7:
+            return f"creates namespace {namespace}", admin.create_namespace(namespace)
+        return f"deletes namespace {namespace}", admin.delete_namespace(namespace, recursive=random.random() < 0.5)
+
+    def _configure(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome]:
+        """Set a config of a topic, a namespace or the cluster, or have it inherited again (KIP37-5)."""
+        name, values = random.choice(_CONFIGS)
+        wanted = {name: random.choice(values)} if random.random() < 0.8 else {}
+        scope = random.choice((*NAMES, *NAMESPACES, "", _UNCLEAN))
+        if scope == _UNCLEAN:
+            name, wanted = "unclean.leader.election.enable", {"unclean.leader.election.enable": "true"}
+        deleted = () if wanted else (name,)
+        text = f"sets {name} of {scope or 'the cluster'} to {wanted.get(name, 'what it inherits')}"
+        if scope in NAMES:
+            return text, admin.alter_topics([AlterTopic(scope, configs=wanted, deleted_configs=deleted)])[scope]
+        return text, admin.alter_namespace_configs(scope, wanted, deleted)
 
     def _any_partition(self, random: Random, least: int = 0) -> TopicPartition | None:
         known = [each for each in sorted(self._cluster.oracle.wanted()) if each.partition >= least]

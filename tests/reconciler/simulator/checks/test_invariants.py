@@ -130,9 +130,11 @@ def test_a_reader_that_is_given_the_records_of_an_earlier_topic_is_reported(
     Invariants(cluster)
     topic_id = cluster.create_topic("orders", assignment={0: [1]})
 
-    def write(partition: HostedPartition, value: str, append=HostedPartition.write) -> int:  # type: ignore[no-untyped-def]
+    append = HostedPartition.write
+
+    def write(partition: HostedPartition, value: str, now_ms: int) -> int:
         partition.topic_id = B
-        return append(partition, value)
+        return append(partition, value, now_ms)
 
     monkeypatch.setattr(HostedPartition, "write", write)
     cluster.consumer._by_name = True

@@ -101,7 +101,7 @@ def test_a_full_request_stages_what_it_lacks_with_all_its_records(brokers: Broke
     brokers.of[2].start()
     location = staged(brokers, 2)[0].location
     lines = Path(brokers.disks[2].log_dirs[0], location, "00000000000000000000.log").read_text().splitlines()
-    assert [line.split(" ", 4)[4] for line in lines] == ["a", "b"]
+    assert [line.split(" ", 5)[5] for line in lines] == ["a", "b"]
 
 
 # KIP516-5

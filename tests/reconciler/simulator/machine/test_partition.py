@@ -89,7 +89,7 @@ def test_a_follower_joins_when_it_has_what_is_committed_and_the_start_of_the_epo
 def test_a_leader_knows_how_many_records_each_replica_lacks(partition: HostedPartition) -> None:  # KIP4-1
     assert partition.lags() == {1: 0, 2: -1, 3: -1}
     for value in "abc":
-        partition.write(value)
+        partition.write(value, NOW)
     partition.note_fetch(2, 1, 5, 0)
     partition.note_fetch(3, 3, 5, 0)
     assert partition.lags() == {1: 0, 2: 4, 3: 2}
@@ -101,7 +101,7 @@ def test_a_follower_lags_when_it_has_not_had_everything_for_too_long(partition: 
     fetched(partition, 2, 2, NOW + 900)
     assert partition.lagging(NOW + 1_000, 1_000) == []
     assert partition.lagging(NOW + 1_001, 1_000) == [3]
-    partition.write("c")
+    partition.write("c", NOW)
     assert partition.lagging(NOW + 2_000, 1_000) == [2, 3]
     partition.proposed = (1,)
     assert partition.lagging(NOW + 2_000, 1_000) == []
@@ -109,7 +109,7 @@ def test_a_follower_lags_when_it_has_not_had_everything_for_too_long(partition: 
 
 def test_a_follower_that_has_what_there_was_when_it_fetched_last_caught_up_then(partition: HostedPartition) -> None:
     partition.note_fetch(2, 1, 1, NOW + 100)
-    partition.write("c")
+    partition.write("c", NOW)
     partition.note_fetch(2, 2, 1, NOW + 500)
     assert partition.followers[2].caught_up_ms == NOW + 100
 
@@ -152,8 +152,8 @@ def test_each_role_has_a_number_and_a_follower_begins_by_asking_where_the_logs_p
 
 
 def test_a_record_that_is_written_has_the_leaders_epoch_and_topic_id(partition: HostedPartition) -> None:
-    assert partition.write("c") == 2
-    assert partition.log.read(2, 3) == (Record(2, 4, A, "c"),)
+    assert partition.write("c", NOW) == 2
+    assert partition.log.read(2, 3) == (Record(2, 4, A, "c", NOW),)
 
 
 QUICK = {"replica_lag_ms": 1_000, "tick_ms": 500, "backoff_ms": 200}

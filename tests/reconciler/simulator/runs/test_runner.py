@@ -20,7 +20,10 @@ def played(text: str, seed: int = 0) -> str | None:
 
 @pytest.mark.parametrize("name", sorted(shipped_scenarios()))
 def test_every_scenario_that_is_shipped_plays_to_its_end(name: str) -> None:
-    """CREATE-4, KIP516-5, KIP516-6, KIP516-8, KIP694-3, KIP694-4: as each of them says in its first lines."""
+    """CREATE-4, KIP37-2, KIP37-3, KIP37-5, KIP516-5, KIP516-6, KIP516-8, KIP694-3, KIP694-4.
+
+    Each says what it shows in its first lines.
+    """
     outcome = play_scenario(parse_scenario(shipped_scenarios()[name], name), 5)
     assert outcome.broken is None
     assert outcome.steps == len(parse_scenario(shipped_scenarios()[name], name).lines)
@@ -40,6 +43,11 @@ WRONG = {
     "expect refused": (
         "expect refused orders-0",
         "broker-1 answers NONE to a record for orders-0, and should refuse it",
+    ),
+    "expect no-leader": ("expect no-leader orders-0", "1 leads orders-0, and -1 was expected"),
+    "expect offsets": (
+        "expect offsets 1 orders-0 1 2",
+        "broker 1 has offsets 0 to 2 of orders-0, and offsets 1 to 2 were expected",
     ),
 }
 
@@ -68,6 +76,13 @@ def test_something_staged_where_nothing_was_expected_is_named() -> None:
         ("expect mode clicks-0 None", "NONE was expected of clicks-0, and broker 1 does not know it"),
         ("expect refused clicks-0", "nobody leads clicks-0, so nobody could refuse a record"),
         ("create orders 1 1", "the controller answers TOPIC_ALREADY_EXISTS"),
+        ("expect offsets 3 orders-0 0 2", "broker 3 has no log of orders-0, and offsets 0 to 2 were expected"),
+        ("config clicks retention.ms=1", "the controller answers INVALID_TOPIC_EXCEPTION: there is no"),
+        ("config * retention.ms=x", "the controller answers INVALID_CONFIG"),
+        ("namespace create orders", "the controller answers TOPIC_ALREADY_EXISTS"),
+        ("refused 17 create clicks 1 1", "it was done, and error 17 was expected"),
+        ("refused 17 create orders 1 1", "the controller answers TOPIC_ALREADY_EXISTS"),
+        ("refused 19 produce orders 1", "it was done, and error 19 was expected"),
         ("create bad/name 1 1", "the controller answers INVALID_TOPIC"),
         ("delete clicks", "the controller answers UNKNOWN_TOPIC_OR_PARTITION"),
         ("reassign clicks-0 1", "the controller answers UNKNOWN_TOPIC_OR_PARTITION"),

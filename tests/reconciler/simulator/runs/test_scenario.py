@@ -91,6 +91,25 @@ def test_the_lines_before_everything_else_are_the_cluster_in_any_order() -> None
     assert parse_scenario("placement zookeeper", "head") == Scenario("head")
 
 
+def test_namespaces_configs_and_refusals_are_read_too() -> None:  # KIP37-3, KIP37-5
+    text = """scheme namespaced
+    namespace create org:apache
+    config org:apache retention.ms=5 -segment.ms note=
+    refused 17 create org:apache 0:1,2
+    refused 19 produce orders 1
+    expect offsets 2 org:a-1 3 6
+    """
+    scenario = parse_scenario(text, "good")
+    assert scenario.scheme == "namespaced"
+    values = [line.values for line in scenario.lines]
+    assert values[:2] == [("org:apache",), ("org:apache", {"retention.ms": "5", "note": ""}, ["segment.ms"])]
+    assert [(line.refused, line.verb, line.values) for line in scenario.lines[2:4]] == [
+        (17, "create", ("org:apache", 0, 0, {0: (1, 2)})),
+        (19, "produce", ("orders", 1)),
+    ]
+    assert values[4] == (2, TopicPartition("org:a", 1), 3, 6)
+
+
 def test_an_empty_scenario_has_three_brokers_with_two_log_dirs() -> None:
     assert parse_scenario("", "empty") == Scenario("empty", 3, 2, ())
 
@@ -114,7 +133,7 @@ as User:ann expect topics a,b
         ("deny", ("User:ann", AclOperation.ALTER_CONFIGS, ""), "User:bob", 29),
         ("delete", ("orders",), None, 3),
         ("describe", ("orders", 2), "User:ann", 29),
-        ("config", ("alpha", {"retention.ms": "1"}), None, None),
+        ("config", ("alpha", {"retention.ms": "1"}, []), None, None),
         ("expect topics", ((),), None, None),
         ("expect topics", (("a", "b"),), "User:ann", None),
     ]
@@ -135,8 +154,8 @@ as User:ann expect topics a,b
         ("refused 29", "refused wants the number of an error, and a line"),
         ("refused no delete orders", "'no' is no number from 1"),
         ("allow User:ann Fly orders", "'Fly' is no operation; there are All, Read,"),
-        ("config org retention.ms", "'retention.ms' is no config such as retention.ms=1000"),
-        ("dance", "there is no 'dance'; there are create, alter, delete,"),
+        ("config org retention.ms", "'retention.ms' is no config such as retention.ms=60000 or -retention.ms"),
+        ("dance", "there is no 'dance'; there are create, alter, config, delete,"),
         ("expect", "there is no 'expect'"),
         ("expect rain", "there is no 'expect rain'"),
         ("create orders", "create wants a topic, and partitions and replicas, or an assignment"),
@@ -194,6 +213,18 @@ as User:ann expect topics a,b
         ("racks a,b", "there are 3 brokers, and each has one rack"),
         ("placement", "placement wants one name"),
         ("placement raft", "there is no placement 'raft'; there are zookeeper, kraft"),
+        ("rest\nscheme flat", "scheme comes before everything else"),
+        ("namespace", "there is no 'namespace'; there are create, alter, config, delete,"),
+        ("namespace create", "namespace create wants 1 words after it, and has 0"),
+        ("config org", "config wants a namespace or *, and configs"),
+        ("config org a=1 a=2", "'a=2' is no config such as retention.ms=60000 or -retention.ms, or comes twice"),
+        ("config org =1", "'=1' is no config"),
+        ("config org a", "'a' is no config"),
+        ("refused 17 wait 5s", "nobody refuses wait; what may be refused are create,"),
+        ("refused 9 create orders 1 1", "9 is no error number that a broker here answers with"),
+        ("refused x create orders 1 1", "'x' is no number"),
+        ("refused 17 create orders", "create wants a topic, and partitions and replicas"),
+        ("refused 17 create orders 0:9", "there is no broker 9"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_reported_with_its_number_and_why(line: str, why: str) -> None:
@@ -211,8 +242,8 @@ def test_all_wrong_lines_are_reported_at_once_in_their_order() -> None:
 
 CHANGES = ("alter", "partitions", "factor", "replicas", "set", "unset", "retention.ms=5")
 NUMBERS = ("1", "0", "99", "0:1,2", "1,2", "a,b,c", "5s", "9" * 20, "0" * 12 + "7")
-SOMEBODYS = ("as", "refused", "User:ann")
-ODD = ("#", ":", ",", "-", "é", "\ud800", "\0", "orders", "orders-0", "create", "kraft", *_HEADS, *SOMEBODYS)
+NEW = ("config", "as", "refused", "User:ann", "17", "a=1", "-a")
+ODD = (*NEW, "#", ":", ",", "-", "é", "\ud800", "\0", "orders", "orders-0", "create", "kraft", *_HEADS)
 words = st.sampled_from([*(word for verb in _VERBS for word in verb.split()), *CHANGES, *NUMBERS, *ODD])
 lines = st.one_of(st.lists(words, max_size=6).map(" ".join), st.text(max_size=40))
 
