@@ -7,8 +7,11 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from logstore import KafkaError
 from logstore.store import LogStore
+from reconciler.simulator.runs import shipped_scenarios
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 
@@ -38,3 +41,26 @@ def test_the_ten_lines_that_run_a_cluster_show_a_stale_replica_staged() -> None:
     exec(program, names)
     (staged,) = names["staged"]
     assert (str(staged.partition), staged.record.verdict) == ("orders-0", "STALE_ID")
+
+
+def proposal_rows() -> dict[str, str]:
+    """The rows of the README's table of proposals, each with how it is seen."""
+    lines = re.findall(r"^\| ([A-Z0-9]+-\d+) \|[^|]*\|([^|]*)\|", README.read_text(encoding="utf-8"), re.MULTILINE)
+    return dict(lines)
+
+
+def test_every_scenario_is_shown_by_a_row_of_the_proposals_and_every_row_names_one_that_is_shipped() -> None:
+    named = {
+        name
+        for shown in proposal_rows().values()
+        for name in re.findall(r"`logstore simulate --scenario ([a-z-]+)`", shown)
+    }
+    assert named <= set(shipped_scenarios())
+    assert set(shipped_scenarios()) - named == {"failed-disk"}  # of no proposal: what a disk that fails does
+
+
+@pytest.mark.shared
+def test_every_row_of_the_proposals_is_in_the_readme_with_how_to_see_it(shared: Path) -> None:
+    asked = re.findall(r"^\| ([A-Z0-9]+-\d+) \|", (shared / "KIPS.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert list(proposal_rows()) == asked
+    assert all(shown.strip() for shown in proposal_rows().values())
