@@ -18,6 +18,7 @@ from logstore import (
     ChangeRefusedError,
     InvalidNamespaceError,
     LogStoreError,
+    NamespaceClashError,
     NameTakenError,
     OfflineLogDirError,
     Settings,
@@ -226,3 +227,8 @@ def test_a_real_brokers_log_dir_is_refused(new_log_dir, tmp_path: Path) -> None:
     with opened(real.path) as store, pytest.raises(LogStoreError, match="a real broker's log dir"):
         move_namespace(store, "org", "net")
     assert look([real.path]) == before
+
+
+def test_it_does_not_get_the_name_of_a_partitions_directory(paths: list[Path]) -> None:  # KIP37-2
+    with opened(*paths) as store, pytest.raises(NamespaceClashError, match="partition 1 of topic orders and namespace"):
+        plan_move_namespace(store, "org", "orders-1")

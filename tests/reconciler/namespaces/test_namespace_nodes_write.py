@@ -11,8 +11,7 @@ import pytest
 
 from reconciler.errors import RefusedError, UsageError
 from reconciler.namespaces import NamespaceSeen, check_all_newer, read_namespace, write_acls, write_configs
-from reconciler.simulator.admin.configs import effective_configs
-from reconciler.simulator.zookeeper import Authorizer, AuthorizerSettings
+from reconciler.simulator.zookeeper import Authorizer, AuthorizerSettings, effective_configs
 from reconciler.sources.zookeeper import Acl, AclOperation, encode_registration
 from tests.reconciler.namespaces.tree import SimulatedClient, Transaction, exceptions
 
