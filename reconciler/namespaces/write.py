@@ -7,6 +7,7 @@ registers for the first time in that very moment is not noticed. The paths are t
 
     /config/topics/org/apache          configs        /config/brokers/<default>         the cluster's
     /kafka-acl/Namespace/org/apache    ACLs           /kafka-acl/Cluster/kafka-cluster  the cluster's
+    /config/changes/config_change_0000000007          by which running brokers hear of new configs
 
 A broker that knows namespaces says so in its registration, by the feature ``namespaces``. One that does not would go by
 the cluster's defaults alone, and let in whom a namespace refuses. Source: KIP37-4, KIP37-5, KIP37-6; FACTS §8.
@@ -24,6 +25,7 @@ from reconciler.sources.zookeeper import (
     BROKERS,
     CLUSTER_ACLS,
     CLUSTER_CONFIG,
+    CONFIG_CHANGES,
     CONFIGS,
     CONTROLLER_EPOCH,
     MIGRATION,
@@ -36,6 +38,7 @@ from reconciler.sources.zookeeper import (
     decode_features,
     encode_acls,
     encode_config,
+    encode_config_change,
     migrated_to,
     node_at,
     path_of,
@@ -121,8 +124,14 @@ def check_all_newer(seen: NamespaceSeen, address: str, override: str) -> None:
 
 
 def write_configs(client: Any, seen: NamespaceSeen, configs: Mapping[str, str]) -> str | None:
-    """Write a namespace's own configs; None after the write, or else the reason against it, as a clause."""
-    return _write(client, seen, _config_path(seen.namespace), encode_config(configs))
+    """Write a namespace's own configs, with a notice to running brokers.
+
+    Returns:
+        None after the write, or else the reason against it, as a clause.
+    """
+    path = _config_path(seen.namespace)
+    notice = encode_config_change(path.removeprefix("/config/"))
+    return _write(client, seen, path, encode_config(configs), notice)
 
 
 def write_acls(client: Any, seen: NamespaceSeen, acls: Collection[Acl]) -> str | None:
@@ -130,7 +139,7 @@ def write_acls(client: Any, seen: NamespaceSeen, acls: Collection[Acl]) -> str |
     return _write(client, seen, _acl_path(seen.namespace), encode_acls(acls))
 
 
-def _write(client: Any, seen: NamespaceSeen, path: str, data: bytes) -> str | None:
+def _write(client: Any, seen: NamespaceSeen, path: str, data: bytes, notice: bytes | None = None) -> str | None:
     from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 
     transaction = client.transaction()
@@ -139,13 +148,17 @@ def _write(client: Any, seen: NamespaceSeen, path: str, data: bytes) -> str | No
         version = seen.versions[each]
         if version is not None:
             transaction.check(each, version)
-    known = seen.versions[path]
+    known, change = seen.versions[path], f"{CONFIG_CHANGES}/config_change_"
+    parents = [*(_missing_parents(client, path) if known is None else ())]
+    parents += _missing_parents(client, change) if notice is not None else ()
+    for parent in dict.fromkeys(parents):
+        transaction.create(parent, b"")
     if known is not None:
         transaction.set_data(path, data, known)
     else:
-        for parent in _missing_parents(client, path):
-            transaction.create(parent, b"")
         transaction.create(path, data)
+    if notice is not None:
+        transaction.create(change, notice, sequence=True)
     failed = [each for each in transaction.commit() if isinstance(each, Exception)]
     if not failed:
         return None

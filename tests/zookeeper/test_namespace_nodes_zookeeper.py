@@ -15,11 +15,13 @@ from click.testing import CliRunner, Result
 from reconciler.cli import logstore
 from reconciler.namespaces import read_namespace, write_acls, write_configs
 from reconciler.sources.zookeeper import (
+    CONFIG_CHANGES,
     NAMESPACES_FEATURE,
     Acl,
     AclOperation,
     decode_acls,
     decode_config,
+    encode_config_change,
     encode_registration,
     node_at,
 )
@@ -137,4 +139,7 @@ def test_both_are_written_from_one_reading(server: Any, client: Any) -> None:
         assert write_configs(writing, seen, {"retention.ms": "7"}) is None
         assert write_acls(writing, seen, [ANN]) is None
         assert write_acls(writing, seen, []) is not None, "the second time it is somebody else's node"
+    (notice,) = client.get_children(CONFIG_CHANGES)
+    assert notice.startswith("config_change_0")
+    assert client.get(f"{CONFIG_CHANGES}/{notice}")[0] == encode_config_change("topics/org/apache")
     assert decode_acls(client.get(ACLS)[0]) == (ANN,)

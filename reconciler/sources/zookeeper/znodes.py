@@ -22,6 +22,7 @@ from layout.topic import TopicPartition
 TOPICS, BROKERS, MARKED = "/brokers/topics", "/brokers/ids", "/admin/delete_topics"
 CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH = "/cluster/id", "/controller", "/controller_epoch"
 MIGRATION, CONFIGS, CLUSTER_CONFIG = "/migration", "/config/topics", "/config/brokers/<default>"
+CONFIG_CHANGES = "/config/changes"
 """Paths below the cluster's root; a topic that is to go is marked below :data:`MARKED`."""
 
 KEPT = re.compile(

@@ -11,7 +11,13 @@ import pytest
 
 from reconciler.errors import RefusedError, UsageError
 from reconciler.namespaces import NamespaceSeen, check_all_newer, read_namespace, write_acls, write_configs
-from reconciler.simulator.zookeeper import Authorizer, AuthorizerSettings, effective_configs
+from reconciler.simulator.zookeeper import (
+    CONFIG_CHANGES,
+    Authorizer,
+    AuthorizerSettings,
+    config_change,
+    effective_configs,
+)
 from reconciler.sources.zookeeper import Acl, AclOperation, encode_registration
 from tests.reconciler.namespaces.tree import SimulatedClient, Transaction, exceptions
 
@@ -38,6 +44,16 @@ def test_what_is_written_is_what_a_broker_goes_by(client: SimulatedClient) -> No
     assert again.acls == {"org:apache": (), "org": (ANN,), "": ()}
     assert write_configs(client, again, {"retention.ms": "8"}) is None
     assert effective_configs(client.session, "org:apache:orders") == {"retention.ms": "8"}
+
+
+def test_running_brokers_hear_of_new_configs_as_of_those_that_an_administrator_changed(client: SimulatedClient) -> None:
+    for value in ("7", "8"):
+        seen = read_namespace(client, "zk", "org:apache")
+        assert write_configs(client, seen, {"retention.ms": value}) is None
+    notices = [client.session.get(f"{CONFIG_CHANGES}/{name}").data for name in client.session.children(CONFIG_CHANGES)]
+    assert notices == [config_change("org:apache").data] * 2
+    assert write_acls(client, read_namespace(client, "zk", "org:apache"), [ANN]) is None
+    assert len(client.session.children(CONFIG_CHANGES)) == 2, "of ACLs no notice is needed: brokers read them each time"
 
 
 def test_only_the_namespaces_own_node_and_what_leads_to_it_is_written(client: SimulatedClient) -> None:

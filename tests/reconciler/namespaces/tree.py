@@ -74,8 +74,8 @@ class Transaction:
     def check(self, path: str, version: int) -> None:
         self._parts.append(Check(path, version))
 
-    def create(self, path: str, data: bytes) -> None:
-        self._parts.append(Create(path, data))
+    def create(self, path: str, data: bytes, sequence: bool = False) -> None:
+        self._parts.append(Create(path, data, sequence=sequence))
 
     def set_data(self, path: str, data: bytes, version: int) -> None:
         self._parts.append(Set(path, data, version))
