@@ -199,10 +199,14 @@ def test_an_inventory_that_was_damaged(refused, cluster) -> None:
     assert "damaged" in refused(Exit.REFUSED, "audit", path, "--metadata", cluster.metadata)
 
 
-def test_an_inventory_beside_the_log_dir_that_it_tells_of(refused, cluster) -> None:
+def test_an_inventory_beside_the_log_dir_that_it_tells_of_does_not_count(run, cluster) -> None:
     path = written(cluster, 1, cluster.folder / "one.parquet")
-    sentence = refused(Exit.REFUSED, "audit", path, cluster.log_dirs[0], "--metadata", cluster.metadata)
-    assert "replicas would count twice: give one of them" in sentence
+    both, alone = (
+        run("audit", *paths, cluster.log_dirs[0], "--metadata", cluster.metadata, "--format", "json")
+        for paths in ((path,), ())
+    )
+    assert json.loads(both.stdout)["totals"] == json.loads(alone.stdout)["totals"]
+    assert f"1 older inventory does not count, because its log dirs were scanned again since: {path}" in both.stderr
 
 
 def test_two_log_dirs_with_one_directory_id(run, cluster) -> None:
