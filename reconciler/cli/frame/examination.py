@@ -11,7 +11,6 @@ import posixpath
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +22,7 @@ from logstore.staging import Placement, Staged, find_staged, stages_in_place
 from reconciler.audit import AuditResult
 from reconciler.cli.frame.changes import why_in_use
 from reconciler.cli.frame.engines import run_join
-from reconciler.cli.frame.inputs import Inputs, is_forbidden, is_full, takes_no_file, worth_having
+from reconciler.cli.frame.inputs import Inputs, is_blank, is_forbidden, is_full, takes_no_file, worth_having
 from reconciler.cli.frame.output import show_busy, with_progress
 from reconciler.cli.frame.question import broker_in_question
 from reconciler.desired import BrokerKey, Completeness, DesiredState, Mode, by_cluster, is_own_copy
@@ -164,7 +163,9 @@ def _examined(
     # Whoever looks without the folder of records takes what is recorded there for strays that nobody deletes.
     freed, freed_bytes = _freed(full, judged, gone, {*(each.name for each in unknown), *evidence.recorded_elsewhere})
     gone.update(freed)
-    holds_metadata = call.metadata_log_dir or call.log_dirs[0]  # a controller alone would begin anew on an empty one
+    # The metadata log's own disk is no disk to begin anew on: a controller that is alone would forget the cluster.
+    kept = {call.metadata_log_dir or call.log_dirs[0]} if start.asked.is_kraft else set()
+    replaceable = [path for path in call.log_dirs if path not in kept]
     situation = Situation(
         call,
         found,
@@ -189,7 +190,7 @@ def _examined(
         start.asked.knows_strays,
         tuple(each for each in unknown if each.name not in gone),
         freed_bytes,
-        tuple(_blank([each for each in call.log_dirs if not start.asked.is_kraft or each != holds_metadata])),
+        tuple(map(os.path.abspath, filter(is_blank, replaceable))),
         broker.cluster if start.asked.is_kraft else "",
         _without_directory_id(judged),
     )
@@ -203,14 +204,6 @@ def _examined(
         situation,
         next_steps(situation),
     )
-
-
-def _blank(log_dirs: Sequence[str]) -> Iterator[str]:
-    """Find log dirs that are as empty as a new disk."""
-    for path in log_dirs:
-        with suppress(OSError):
-            if not set(os.listdir(path)) - {"lost+found", LOCK_FILE}:
-                yield os.path.abspath(path)
 
 
 def _without_directory_id(judged: Sequence[Judged]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from layout import checkpoint, meta_properties
 from layout.directory_name import split_live
 from layout.scheme import STAGING_DIR
 from logstore import InventoryError
-from logstore.log_dir import discover
+from logstore.log_dir import LOCK_FILE, discover
 from logstore.rows import InventorySet, LogDirOnHost, read_inventory_set
 from reconciler.cli.frame.lifecycle import say_incomplete
 from reconciler.errors import UsageError
@@ -209,6 +209,14 @@ def is_forbidden(path: str) -> bool:
     except (OSError, ValueError):
         return False
     return False
+
+
+def is_blank(path: str) -> bool:
+    """Whether a log dir is there, and as empty as a new disk."""
+    try:
+        return not set(os.listdir(path)) - {"lost+found", LOCK_FILE}
+    except OSError:
+        return False
 
 
 def is_full(path: str) -> bool:
