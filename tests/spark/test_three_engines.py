@@ -55,11 +55,10 @@ def test_three_engines_agree_on_every_row_and_every_total(spark: Any, tmp_path: 
     rows, states = many_fleets(FLEETS)
     python, totals, doubts = judged_in_python(rows.to_pylist(), states)
     (tmp_path / "duck").mkdir()
-    duck = embedded.audit([rows], [], states, str(tmp_path / "duck"), now_ms=NOW_MS, all_rows=True)
-    pq.write_table(rows, tmp_path / "rows.parquet")
-    sparked = spark_engine.audit(
-        spark, [], [str(tmp_path / "rows.parquet")], states, str(tmp_path), now_ms=NOW_MS, all_rows=True
-    )
+    inventories = [str(tmp_path / "rows.parquet")]
+    pq.write_table(rows, inventories[0])
+    duck = embedded.audit([], inventories, states, str(tmp_path / "duck"), now_ms=NOW_MS, all_rows=True)
+    sparked = spark_engine.audit(spark, [], inventories, states, str(tmp_path), now_ms=NOW_MS, all_rows=True)
     assert sum(python.values()) > 1000
     assert set(totals) == set(Verdict)
     assert {row[-1] for row in python} == {None, *Doubt}

@@ -63,7 +63,7 @@ def open_session(master: str | None = None, *, memory: str | None = None) -> Ite
     if memory is not None and (running is not None or submitted):
         raise UsageError("the heap of a JVM that runs cannot be changed: give spark-submit --driver-memory instead")
     if running is not None:
-        yield running
+        yield SparkSession.builder.getOrCreate()  # the one that its owner made, where an audit made others from it
         return
     if submitted:
         # The JVM is spark-submit's own, and its settings were given there.
