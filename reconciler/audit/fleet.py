@@ -312,7 +312,8 @@ def unreported_brokers(cluster: str, wanted: Mapping[int, int], seen: Collection
         seen: the brokers of the cluster that were scanned.
     """
     for node in sorted(wanted.keys() - seen)[:LIMIT]:
-        detail = f"the metadata has {count(wanted[node], 'replica')} on it, and no scan of its log dirs was given"
+        replicas = count(wanted[node], "replica")
+        detail = f"the metadata has {replicas} on it, and no scan of its log dirs that can be read was given"
         yield FleetFinding("BROKER_NOT_REPORTED", cluster or None, f"broker {node}", detail)
 
 

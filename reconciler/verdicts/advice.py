@@ -224,7 +224,7 @@ FLEET_ADVICE: Mapping[str, Advice] = {
         "that broker again.",
     ),
     "BROKER_NOT_REPORTED": Advice(
-        "The metadata has replicas on a broker of which no scan was given.",
+        "The metadata has replicas on a broker of which no scan that can be read was given.",
         "Nothing is known of its disks: its job may have failed, or the broker is down. Scan it, or accept it with "
         "'--accept not-reported'.",
     ),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.audit.spark import chosen_master, local_cores, open_session
-from reconciler.audit.spark.session import check_java, settings, user_settings
+from reconciler.audit.spark import open_session, runs_on_cluster
+from reconciler.audit.spark.session import check_java, local_cores, settings, user_settings
 from reconciler.errors import EngineUnavailableError, UsageError
 
 
@@ -92,16 +92,19 @@ def test_the_users_settings_are_read_from_the_file_of_defaults_and_from_what_pys
 
 
 @pytest.mark.parametrize(
-    ("asked", "environ", "master"),
+    ("asked", "environ", "elsewhere"),
     [
-        (None, {}, "local[*]"),
-        ("local[2]", {"PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell"}, "local[2]"),
-        (None, {"PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell"}, "yarn"),
-        ("local", {"PYSPARK_GATEWAY_PORT": "1"}, "that spark-submit has chosen"),
+        (None, {}, False),
+        ("local[2]", {"PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell"}, False),
+        (None, {"PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell"}, True),
+        ("spark://host:7077", {}, True),
+        ("local", {"PYSPARK_GATEWAY_PORT": "1"}, True),
     ],
 )
-def test_the_master_is_known_before_spark_starts(asked: str | None, environ: dict[str, str], master: str) -> None:
-    assert chosen_master(asked, {"SPARK_CONF_DIR": "/nowhere", **environ}) == master
+def test_whether_other_machines_take_part_is_known_before_spark_starts(
+    asked: str | None, environ: dict[str, str], elsewhere: bool
+) -> None:
+    assert runs_on_cluster(asked, {"SPARK_CONF_DIR": "/nowhere", **environ}) is elsewhere
 
 
 @pytest.mark.spark

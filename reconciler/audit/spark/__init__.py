@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from reconciler.audit.spark.engine import audit
     from reconciler.audit.spark.log_dirs import KafkaLogDirs
     from reconciler.audit.spark.metadata import KafkaMetadata
-    from reconciler.audit.spark.session import chosen_master, local_cores, open_session
+    from reconciler.audit.spark.session import open_session, runs_on_cluster
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -16,7 +16,7 @@ else:
             "engine": ("audit",),
             "log_dirs": ("KafkaLogDirs",),
             "metadata": ("KafkaMetadata",),
-            "session": ("chosen_master", "local_cores", "open_session"),
+            "session": ("open_session", "runs_on_cluster"),
         },
     )
 
@@ -24,7 +24,6 @@ __all__ = [
     "KafkaLogDirs",
     "KafkaMetadata",
     "audit",
-    "chosen_master",
-    "local_cores",
     "open_session",
+    "runs_on_cluster",
 ]

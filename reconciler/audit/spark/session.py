@@ -32,6 +32,7 @@ WITHOUT = "or leave out --spark: the embedded audit needs neither"
 
 _PARTITIONS_PER_CORE = 4
 _MASTER, _MEMORY = "spark.master", "spark.driver.memory"
+_HERE = "local[*]"
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
@@ -70,7 +71,8 @@ def open_session(master: str | None = None, *, memory: str | None = None) -> Ite
         spark = SparkSession.builder.getOrCreate()
     else:
         check_java()
-        spark = _start(settings(master, memory, user_settings()))
+        user = user_settings()
+        spark = _start(settings(master, memory, user), master or user.get(_MASTER, _HERE))
     try:
         yield spark
     finally:
@@ -82,7 +84,7 @@ def settings(master: str | None, memory: str | None, user: Mapping[str, str]) ->
     given = {_MASTER: master, _MEMORY: memory}
     asked = {name: value for name, value in given.items() if value is not None}
     chosen = {
-        _MASTER: "local[*]",
+        _MASTER: _HERE,
         _MEMORY: "3g",
         "spark.app.name": "logstore-audit",
         # An audit is too short for a concurrent collector to pay; this one leaves the processors to the join.
@@ -92,7 +94,7 @@ def settings(master: str | None, memory: str | None, user: Mapping[str, str]) ->
         # A Python task costs 40 ms over loopback TCP and 5 ms over a socket in the file system.
         "spark.python.unix.domain.socket.enabled": "true",
     }
-    cores = local_cores(asked.get(_MASTER) or user.get(_MASTER) or chosen[_MASTER])
+    cores = local_cores(master or user.get(_MASTER, _HERE))
     if cores is not None:
         # Where the host's name resolves to loopback, Spark would bind another interface and not find itself.
         chosen |= {
@@ -130,14 +132,15 @@ def _defaults_file(environ: Mapping[str, str]) -> str:
     return os.path.join(environ.get("SPARK_CONF_DIR") or os.path.join(home, "conf"), "spark-defaults.conf")
 
 
-def chosen_master(master: str | None, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the master that a session will have; ``master``: what was asked for, None: nothing was.
+def runs_on_cluster(master: str | None, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a session may have executors on other machines, as far as is known before it is there.
 
-    What spark-submit has chosen is not known before the session is there, and may be a cluster.
+    ``master``: what was asked for; None: what the user has set for Spark counts. What spark-submit has chosen is known
+    only afterwards.
     """
     if "PYSPARK_GATEWAY_PORT" in environ:
-        return "that spark-submit has chosen"
-    return master or user_settings(environ).get(_MASTER, "local[*]")
+        return True
+    return local_cores(master or user_settings(environ).get(_MASTER, _HERE)) is None
 
 
 def local_cores(master: str) -> int | None:
@@ -179,12 +182,11 @@ def _environment(local: bool) -> None:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 
-def _start(chosen: Mapping[str, str]) -> SparkSession:
+def _start(chosen: Mapping[str, str], master: str) -> SparkSession:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    master = chosen.get(_MASTER, "that the user has set")
     _environment(local_cores(master) is not None)
     builder = SparkSession.builder
     for name, value in chosen.items():

@@ -29,6 +29,7 @@ from reconciler.audit import (
     write_findings,
     write_summary,
 )
+from reconciler.audit import spark as spark_engine
 from reconciler.cli.frame import (
     NO_METADATA,
     AuditJob,
@@ -45,7 +46,6 @@ from reconciler.cli.frame import (
     refuse_inside,
     run_embedded,
     run_spark,
-    runs_on_cluster,
     say,
     sort_inputs,
     write_rows,
@@ -121,7 +121,7 @@ def _check_options(
         raise UsageError(f"--memory {memory}: a number and a unit are expected, for example 4GB")
     if master is not None and not spark:
         raise UsageError("--master goes with --spark")
-    if spark and report is None and runs_on_cluster(master):
+    if spark and report is None and spark_engine.runs_on_cluster(master):
         raise UsageError("a cluster needs --report with a folder that this machine and all executors see")
     if spark and jobs is not None:
         raise UsageError("--jobs is for the audit without --spark, which lists trees on all cores that Spark has")

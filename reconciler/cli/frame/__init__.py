@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         why_in_use,
         write_change,
     )
-    from reconciler.cli.frame.engines import AuditJob, fit_address_space, run_embedded, run_spark, runs_on_cluster
+    from reconciler.cli.frame.engines import AuditJob, fit_address_space, run_embedded, run_spark
     from reconciler.cli.frame.examination import ExaminedBroker, examine
     from reconciler.cli.frame.inputs import (
         Inputs,
@@ -90,7 +90,7 @@ else:
                 "CHANGE_SCHEMA_VERSION", "OpenedLogDirs", "change_store", "describe_staged", "refuse_unrecovered",
                 "say_in_use", "why_in_use", "write_change",
             ),
-            "engines": ("AuditJob", "fit_address_space", "run_embedded", "run_spark", "runs_on_cluster"),
+            "engines": ("AuditJob", "fit_address_space", "run_embedded", "run_spark"),
             "examination": ("ExaminedBroker", "examine"),
             "inputs": (
                 "Inputs", "PathInLogDir", "is_forbidden", "log_dir_of_path", "log_dirs_in", "refuse_part_of_log_dir",
@@ -129,7 +129,7 @@ __all__ = [
     "is_output_unread", "is_standard", "log_dir_of_path", "log_dirs_in", "may_be_unread", "metadata_option",
     "on_signals", "open_page", "output_options", "parse_duration_option", "parse_rate", "parse_share", "parse_size",
     "passed_on_fallback_option", "passed_on_options", "refuse_inside", "refuse_part_of_log_dir", "refuse_unrecovered",
-    "report_unreadable", "run_embedded", "run_spark", "runs_on_cluster", "say", "say_assumed_release", "say_in_use",
+    "report_unreadable", "run_embedded", "run_spark", "say", "say_assumed_release", "say_in_use",
     "say_problems", "say_step", "say_warnings", "scan_options", "show_busy", "sort_inputs", "tell", "user_name",
     "why_in_use", "with_progress", "wrapped", "write_change", "write_document", "write_rows",
 ]  # fmt: skip

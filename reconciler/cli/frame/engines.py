@@ -104,13 +104,6 @@ def run_join(
         raise PartlyFailedError(f"the audit was not finished: {_reason(error, folder)}") from error
 
 
-def runs_on_cluster(master: str | None) -> bool:
-    """Whether Spark may run on other machines too, by the master that it will have; None: the user's own."""
-    from reconciler.audit.spark import chosen_master, local_cores
-
-    return local_cores(chosen_master(master)) is None
-
-
 def run_spark(job: AuditJob, *, master: str | None, memory: str | None = None) -> AuditResult:
     """Let Spark list the trees and join, on this machine or on a cluster.
 

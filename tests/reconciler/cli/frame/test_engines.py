@@ -17,7 +17,6 @@ from reconciler.cli.frame import (
     fit_address_space,
     run_embedded,
     run_spark,
-    runs_on_cluster,
     sort_inputs,
 )
 from reconciler.errors import UsageError
@@ -88,17 +87,6 @@ def test_an_engine_without_room_says_what_to_do(
     monkeypatch.setattr(embedded, "audit", give_up)
     with pytest.raises(PartlyFailedError, match=sentence):
         run_embedded(job(cluster, sort_inputs(cluster.log_dirs)), jobs=1, memory_limit=None)
-
-
-@pytest.mark.parametrize(
-    ("master", "cluster"), [(None, False), ("local[4]", False), ("spark://host:7077", True), ("yarn", True)]
-)
-def test_a_master_on_other_machines_is_a_cluster(
-    monkeypatch: pytest.MonkeyPatch, master: str | None, cluster: bool
-) -> None:
-    monkeypatch.setenv("SPARK_CONF_DIR", "/nowhere")
-    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
-    assert runs_on_cluster(master) is cluster
 
 
 def test_spark_is_not_started_for_an_inventory_that_it_cannot_read(cluster) -> None:
