@@ -10,6 +10,7 @@ A listing can be consumed while it goes on, batch by batch, so that workers scan
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -33,7 +34,7 @@ from layout.scheme import (
 )
 from layout.topic import NAMESPACE_SEPARATOR
 from logstore.fs import TEMPORARY, kind_of_file, refusal
-from logstore.log_dir import LOCK_FILE
+from logstore.log_dir import LOCK_FILE, find_lock_holder
 from logstore.rows import Kind, MetadataState, Row, plain_row
 from logstore.tunables import ENTRIES_AT_ONCE
 
@@ -47,6 +48,10 @@ KNOWN_FILES = _REPLACED_BY_RENAME | {
 """Plain files that belong in a log dir (FACTS §1.1)."""
 
 _LEFTOVERS = frozenset(f"{name}.tmp" for name in _REPLACED_BY_RENAME | {"_rlmm_committed_offsets"})
+
+_LONGEST_WRITE = 60
+"""Seconds for which the file may be on its way in a log dir whose broker runs: it writes each checkpoint anew at least
+once a minute, and is done within that time or has failed (FACTS §2)."""
 
 
 class NameRule(StrEnum):
@@ -276,17 +281,19 @@ def _link_row(folder: Folder, entry: os.DirEntry[str]) -> Row:
 def _file_row(folder: Folder, entry: os.DirEntry[str]) -> Row | None:
     """Make a row for an entry that is no directory, no link and no file that belongs here.
 
-    None: it vanished, or is a file of ours that needs no row.
+    None: it vanished, is a file of ours that needs no row, or a broker is just writing it.
     """
     name = folder.prefix + entry.name
     try:
-        mode = entry.stat(follow_symlinks=False).st_mode
+        status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return None
     except OSError as error:
         return plain_row(name, Kind.FOREIGN, problem=f"the entry {refusal(error)}", inode=entry.inode())
-    what = kind_of_file(mode)
+    what = kind_of_file(status.st_mode)
     if entry.name in _LEFTOVERS and entry.is_file(follow_symlinks=False):
+        if _is_being_written(folder, status):
+            return None
         problem = "left over from a write that did not finish; a broker ignores it and overwrites it"
         return plain_row(name, Kind.LEFTOVER, problem=problem, inode=entry.inode())
     ours = entry.name.startswith((REPAIR_BACKUP_PREFIX, RUN_JOURNAL_PREFIX)) or entry.name.endswith(TEMPORARY)
@@ -297,3 +304,10 @@ def _file_row(folder: Folder, entry: os.DirEntry[str]) -> Row | None:
     else:
         problem = f"{what} that does not belong to a log dir; a broker ignores whatever is no directory"
     return plain_row(name, Kind.FOREIGN, problem=problem, inode=entry.inode())
+
+
+def _is_being_written(folder: Folder, status: os.stat_result) -> bool:
+    """Whether a temporary file is so young that the broker which holds the log dir may be writing it."""
+    if time.time() - status.st_mtime > _LONGEST_WRITE:
+        return False
+    return find_lock_holder(folder.path.rstrip("/"), search=False) is not None

@@ -58,6 +58,8 @@ def broker_settings(
         "listeners": f"PLAINTEXT://{HOST}:{port}",
         "broker.heartbeat.interval.ms": 250,
         "broker.session.timeout.ms": SESSION_MS,
+        # Of itself it gives up after a minute, and a machine that has other work to do may need longer.
+        "initial.broker.registration.timeout.ms": 600_000,
         **_quorum(metadata_port),
         **common,
     }

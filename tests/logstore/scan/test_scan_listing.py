@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
+import time
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from layout.checkpoint import OFFSET_CHECKPOINTS
 from layout.directory_name import DirectoryKind
 from layout.scheme import MARKER_FILE, Scheme
+from logstore.log_dir import LOCK_FILE
 from logstore.rows import VARYING
 from logstore.scan import KNOWN_FILES, Listing, list_log_dir
 
@@ -34,6 +37,23 @@ def test_directories_come_with_their_inodes_and_known_files_give_no_row(log_dir:
 def test_what_an_unfinished_write_left_is_a_leftover(log_dir: Any, name: str) -> None:
     log_dir.file(f"{name}.tmp")
     assert _rows(list_log_dir(str(log_dir), None))[f"{name}.tmp"]["kind"] == "leftover"
+
+
+@pytest.mark.parametrize(
+    ("is_held", "age", "kinds"),
+    [(True, 5, []), (True, 3600, ["leftover"]), (False, 5, ["leftover"])],
+    ids=["written by a broker", "older than any write", "with no broker that could write it"],
+)
+def test_a_file_that_a_running_broker_may_be_writing_is_no_leftover(
+    log_dir: Any, is_held: bool, age: int, kinds: list[str]
+) -> None:
+    temporary, changed = log_dir.file("replication-offset-checkpoint.tmp"), time.time() - age
+    os.utime(temporary, (changed, changed))
+    with log_dir.file(LOCK_FILE).open("r+b") as lock:
+        if is_held:
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+        rows = _rows(list_log_dir(str(log_dir), None))
+    assert [row["kind"] for row in rows.values()] == kinds
 
 
 def test_a_strange_plain_file_is_foreign_and_harmless(log_dir: Any) -> None:
