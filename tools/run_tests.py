@@ -1,9 +1,10 @@
 """Runs pytest in three rounds, after saying which suites cannot run here and why; ``tools/test`` starts it.
 
-The first round takes the suites that share nothing, on two processes. The second takes Spark and ZooKeeper in one
-process, because each JVM fills a core by itself. The third takes real brokers, file by file on two processes, because
-they wait for each other most of the time. With ``LOGSTORE_NO_SKIPS=1`` whatever is left out, by a
-marker or by a skip, is a failure; only ``root`` is excepted, since no set-up can give it.
+The first round takes the suites that share nothing, on two processes, of which one that is done takes over what waits
+for the other. The second takes Spark and ZooKeeper in one process, because each JVM fills a core by itself. The third
+takes real brokers, file by file on two processes, because they wait for each other most of the time. With
+``LOGSTORE_NO_SKIPS=1`` whatever is left out, by a marker or by a skip, is a failure; only ``root`` is excepted, since
+no set-up can give it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def rounds(skipped: Sequence[str], asked: str, processes: Sequence[str]) -> list
     """
     jvm, others = " or ".join(NEEDS_JVM), " or ".join(marker for marker in NEEDS_JVM if marker != BROKER)
     limits = [f"not {marker}" for marker in skipped] + ([f"({asked})"] if asked else [])
-    first = ["-m", " and ".join([f"not ({jvm})", *limits]), *processes]
+    first = ["-m", " and ".join([f"not ({jvm})", *limits]), "--dist", "worksteal", *processes]
     second = ["-m", " and ".join([f"({others}) and not {BROKER}", *limits])]
     third = ["-m", " and ".join([BROKER, *limits]), "--dist", "loadfile", *processes]
     found = [first] if set(NEEDS_JVM) <= set(skipped) else [first, second]

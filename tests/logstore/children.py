@@ -1,9 +1,10 @@
-"""Processes that a test forks, and whose exit code says whether a condition held."""
+"""Processes that a test forks, whose exit code says whether a condition held, and those that are left."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 
 def child(work: Callable[[], bool]) -> int:
@@ -21,3 +22,9 @@ def child(work: Callable[[], bool]) -> int:
 def ended_well(pid: int) -> bool:
     """Wait for a process of :func:`child`, and give its result."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def children() -> set[int]:
+    """The children of this process; one that ended counts until it is waited for."""
+    lists = Path("/proc/self/task").glob("*/children")
+    return {int(pid) for each in lists for pid in each.read_text(encoding="ascii").split()}

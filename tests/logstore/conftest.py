@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.logstore.children import children
 from tests.logstore.engine import formatted
 
 TOPIC_ID = "UXyU9i5ARn6W00ON2taeWA"
@@ -87,3 +88,10 @@ def _logs_that_can_be_handed_on() -> Iterator[None]:
     logging.setLogRecordFactory(escaped)
     yield
     logging.setLogRecordFactory(original)
+
+
+@pytest.fixture
+def nobody_is_left() -> Callable[[], bool]:
+    """Says whether this process has no child but those that it had as the test began, which are not the test's."""
+    before = children()
+    return lambda: children() <= before

@@ -65,7 +65,8 @@ def test_without_the_shared_folder_its_tests_are_left_out(tmp_path: Path, monkey
 
 def test_the_suites_of_the_jvm_run_apart_and_only_brokers_on_several_processes() -> None:
     first, second, third = run_tests.rounds(["root"], "slow", ["-n", "2"])
-    assert first == ["-m", "not (spark or zookeeper or broker or java) and not root and (slow)", "-n", "2"]
+    alone = "not (spark or zookeeper or broker or java)"
+    assert first == ["-m", f"{alone} and not root and (slow)", "--dist", "worksteal", "-n", "2"]
     assert second == ["-m", "(spark or zookeeper or java) and not broker and not root and (slow)"]
     assert third == ["-m", "broker and not root and (slow)", "--dist", "loadfile", "-n", "2"]
 

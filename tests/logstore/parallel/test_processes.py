@@ -4,7 +4,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +168,7 @@ def test_where_no_process_can_be_started_there_is_one_fewer(starting: int, monke
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_what_a_worker_raises_comes_out_and_no_child_is_left() -> None:
+def test_what_a_worker_raises_comes_out_and_no_child_is_left(nobody_is_left: Callable[[], bool]) -> None:
     def failing(units: Numbered) -> Iterator[tuple[int, bytes]]:
         for number, _ in units:
             if number == 7:
@@ -177,11 +177,10 @@ def test_what_a_worker_raises_comes_out_and_no_child_is_left() -> None:
 
     with pytest.raises(ValueError, match="seven"):
         spread(failing, range(20), 3, _taken)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert nobody_is_left()
 
 
-def test_what_taking_raises_comes_out_at_once_and_nothing_is_left() -> None:
+def test_what_taking_raises_comes_out_at_once_and_nothing_is_left(nobody_is_left: Callable[[], bool]) -> None:
     def endless(units: Numbered) -> Iterator[tuple[int, bytes]]:
         yield next(iter(units))[0], b"first"
         time.sleep(1000)
@@ -192,8 +191,7 @@ def test_what_taking_raises_comes_out_at_once_and_nothing_is_left() -> None:
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(KeyboardInterrupt, match="first"):
         spread(endless, range(20), 3, take)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert nobody_is_left()
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -224,7 +222,9 @@ def test_units_are_asked_for_while_workers_are_at_the_first() -> None:
 
 
 @pytest.mark.parametrize("jobs", [0, 2])
-def test_what_asking_for_units_raises_comes_out_and_nothing_is_left(jobs: int) -> None:
+def test_what_asking_for_units_raises_comes_out_and_nothing_is_left(
+    jobs: int, nobody_is_left: Callable[[], bool]
+) -> None:
     def lost() -> Iterator[int]:
         yield 1
         raise OSError(5, "Input/output error")
@@ -232,8 +232,7 @@ def test_what_asking_for_units_raises_comes_out_and_nothing_is_left(jobs: int) -
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(OSError, match="Input"):
         spread(_square, lost(), jobs, _taken)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert nobody_is_left()
     assert len(os.listdir("/proc/self/fd")) == before
 
 

@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -53,13 +54,6 @@ class ByProcess(Disk):
         return {int(path.name) for path in self.path.iterdir()}
 
 
-def nobody_is_left() -> bool:
-    """Whether this process has no child any more."""
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
-    return True
-
-
 def test_all_workers_get_their_share_of_few_large_replicas(tmp_path: Path) -> None:
     class Meeting(Disk):
         """Two threads have to be in it at the same time."""
@@ -94,7 +88,9 @@ def test_a_disk_for_one_thread_is_used_by_one_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_several_workers_of_a_large_purge_are_processes_of_their_own(tmp_path: Path, workers: int) -> None:
+def test_several_workers_of_a_large_purge_are_processes_of_their_own(
+    tmp_path: Path, workers: int, nobody_is_left: Callable[[], bool]
+) -> None:
     disk = ByProcess(tmp_path / "processes")
     # The command purges in a thread, and not every call that a process makes as it begins is one for any thread.
     with staged(tmp_path / "disk", 60, disk=disk) as log_dir, ThreadPoolExecutor(1) as thread:
@@ -149,7 +145,7 @@ def test_progress_tells_of_every_directory_and_byte(tmp_path: Path, may_fork: bo
 
 
 def test_what_a_worker_that_is_killed_has_left_is_purged_by_the_first_process(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, nobody_is_left: Callable[[], bool]
 ) -> None:
     first = os.getpid()
 
@@ -172,7 +168,9 @@ def test_what_a_worker_that_is_killed_has_left_is_purged_by_the_first_process(
     assert nobody_is_left()
 
 
-def test_what_a_worker_that_is_killed_in_a_cancelled_purge_may_have_touched_can_only_be_purged(tmp_path: Path) -> None:
+def test_what_a_worker_that_is_killed_in_a_cancelled_purge_may_have_touched_can_only_be_purged(
+    tmp_path: Path, nobody_is_left: Callable[[], bool]
+) -> None:
     first = os.getpid()
     rules = PurgeRules(LATER_MS * 4)
     begun, cancelled = tmp_path / "begun", tmp_path / "cancelled"
@@ -264,7 +262,7 @@ class Slow(Disk):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_purge_that_is_cancelled_ends_its_processes_in_order(
-    tmp_path: Path, workers: int, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, workers: int, caplog: pytest.LogCaptureFixture, nobody_is_left: Callable[[], bool]
 ) -> None:
     rules = PurgeRules(LATER_MS * 8)
     with staged(tmp_path / "disk", 60, disk=Slow()) as log_dir:
