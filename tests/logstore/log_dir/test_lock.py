@@ -28,6 +28,10 @@ fcntl.lockf(file, fcntl.LOCK_EX)
 print("held", flush=True)
 sys.stdin.read()
 """
+HOLD_BY_OPEN_FILE = HOLD.replace(
+    "fcntl.lockf(file, fcntl.LOCK_EX)",
+    "fcntl.fcntl(file, fcntl.F_OFD_SETLK, __import__('struct').pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))",
+)
 
 
 @pytest.fixture
@@ -247,10 +251,22 @@ def test_the_process_that_holds_the_lock_is_named(log_dir: Any, holder: Any) -> 
     assert str(found) == f"process {holder.pid} ({found.command})"
 
 
-def test_the_kernel_knows_the_holder_when_the_list_of_locks_does_not(
+def test_the_kernel_names_the_holder_and_the_list_of_all_locks_is_not_read(
     log_dir: Any, holder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock_module, "find_holder_in_proc_locks", lambda status, families, search: None)
+    monkeypatch.delattr(lock_module, "find_holder_in_proc_locks")
+    found = find_lock_holder(str(log_dir), search=False)
+    assert found is not None
+    assert found.pid == holder.pid
+
+
+def test_the_list_of_all_locks_names_the_holder_where_the_file_may_not_be_opened(
+    log_dir: Any, holder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: str) -> int | None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(lock_module, "_pid_by_kernel", refused)
     found = find_lock_holder(str(log_dir))
     assert found is not None
     assert found.pid == holder.pid
@@ -284,11 +300,23 @@ def test_the_holder_of_an_open_file_description_lock_is_found_by_its_open_files(
     with log_dir.file(".lock").open("w") as file:
         whole = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         fcntl.fcntl(file, fcntl.F_OFD_SETLK, whole)
-        found = find_lock_holder(str(log_dir))
-        assert find_lock_holder(str(log_dir), search=False) == LockHolder(None, None)
+        found, at_hand = find_lock_holder(str(log_dir)), find_lock_holder(str(log_dir), search=False)
     assert found is not None
     assert found.pid == (os.getpid() if can_look else None)
+    assert at_hand == found, "what this process holds needs no search"
     assert ("cannot be seen" in str(found)) != can_look
+
+
+def test_that_another_process_holds_an_open_file_description_lock_is_known_without_a_search(log_dir: Any) -> None:
+    command = [sys.executable, "-c", HOLD_BY_OPEN_FILE, f"{log_dir}/.lock"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin is not None and other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        assert find_lock_holder(str(log_dir), search=False) == LockHolder(None, None)
+        found = find_lock_holder(str(log_dir))
+        other.stdin.close()
+    assert found is not None
+    assert found.pid == other.pid
 
 
 def test_a_lock_of_the_other_family_excludes_no_broker_and_is_not_reported(log_dir: Any) -> None:
