@@ -143,6 +143,14 @@ class Broker:
             self._latest = max(self._latest, (controller_epoch, number))
         return not late  # a request of an earlier controller is refused by its epoch
 
+    def forget(self, topic: str) -> None:
+        """Forget the leader epochs of a topic whose replicas the store has renamed: the next of that name is another.
+
+        Call it after ``logstore.namespaces.rename_topic`` or ``move_namespace``, with each old name (KIP516-13).
+        """
+        with self._handling:
+            self._memory.epochs.pop(topic, None)
+
     def fence(self, partition: TopicPartition, topic_id: TopicId | None = None) -> KafkaError:
         """Return the answer to a fetch, list-offsets or epoch request; see ``LogStore.fence`` (KIP516-8)."""
         return self.store.fence(partition, topic_id)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from layout.topic import NAMESPACE_SEPARATOR
 from logstore import KafkaError
 from reconciler.simulator.admin.commands import CommandRefusedError
-from reconciler.simulator.admin.controller_node import ControllerNode
+from reconciler.simulator.admin.controller_node import ControllerNode, check_all_newer
 from reconciler.simulator.zookeeper import (
     CLUSTER_ACLS,
     NAMESPACE_ACLS,
@@ -30,7 +30,8 @@ def changed_acls(
     ACLs before it is created, as in Kafka; a namespace has to be there.
 
     Raises:
-        CommandRefusedError: 17, there is no such namespace; 42, an entry is both added and removed.
+        CommandRefusedError: 17, there is no such namespace; 35, a broker does not know namespaces; 42, an entry is both
+            added and removed.
     """
     both = sorted(set(added) & set(removed))
     if both:
@@ -42,6 +43,7 @@ def changed_acls(
             raise CommandRefusedError(
                 KafkaError.INVALID_TOPIC_EXCEPTION, f"there is no namespace {namespace}; create it first"
             )
+        check_all_newer(node)
     path = path_below(NAMESPACE_ACLS, namespace) if namespace else path_below(TOPIC_ACLS, scope)
     path = path if scope else CLUSTER_ACLS
     before = node.session.find(path)

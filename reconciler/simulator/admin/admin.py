@@ -47,7 +47,7 @@ from reconciler.simulator.admin.delete import (
 )
 from reconciler.simulator.admin.describe import subscribed_topics
 from reconciler.simulator.admin.replication import PreferredElections, reassign
-from reconciler.simulator.admin.zookeeper_namespaces import NamespaceSweep, move_topic
+from reconciler.simulator.admin.zookeeper_namespaces import NamespaceSweep, in_namespace, move_namespace, move_topic
 from reconciler.simulator.controller import Controller, FewerPartitionsSettings
 from reconciler.simulator.kernel import ANONYMOUS, LiveBroker, Timers
 from reconciler.simulator.placement import Placement
@@ -230,14 +230,19 @@ class Admin:
         """Create a namespace with all its tiers (KIP37-3)."""
         return self._one(principal, AclOperation.CREATE, namespace, zookeeper_namespaces.create_namespace)
 
-    def list_namespaces(self, below: str = "") -> list[str]:
+    def list_namespaces(self, below: str = "", principal: str = ANONYMOUS) -> list[str]:
         """The namespaces below a namespace, sorted; empty: all except the default namespace.
 
+        One that the principal may not describe is left out.
+
         Raises:
-            CommandRefusedError: 17, it does not exist.
+            CommandRefusedError: 17, it does not exist; 31, the principal may not describe it.
         """
         self._sweep.start()
-        return zookeeper_namespaces.list_namespaces(self.node, below)
+        if below:
+            self._check_namespace(principal, AclOperation.DESCRIBE, below)
+        found = zookeeper_namespaces.list_namespaces(self.node, below)
+        return [name for name in found if self._may_in(principal, AclOperation.DESCRIBE, name)]
 
     def delete_namespace(
         self, namespace: str, *, recursive: bool = False, principal: str = ANONYMOUS
@@ -253,6 +258,27 @@ class Admin:
             self._begin(principal, AclOperation.ALTER, topic)
             self._check_namespace(principal, AclOperation.CREATE, namespace)
             move_topic(self.node, topic, namespace)
+
+        return outcome_of(move)
+
+    def move_namespace(self, namespace: str, target: str, principal: str = ANONYMOUS) -> CommandOutcome:
+        """Move a namespace, with all that is in it, to another name; IDs and data stay (KIP37-3).
+
+        It takes the right to alter each namespace and each topic that moves, and to create the new one.
+        """
+
+        def move() -> None:
+            self.node.check_active()
+            self._sweep.start()
+            self._check_namespace(principal, AclOperation.ALTER, namespace)
+            self._check_namespace(principal, AclOperation.CREATE, target)
+            if self._authorizer is not None:
+                tiers, topics = in_namespace(self.node, namespace)
+                for tier in tiers:
+                    self._check_namespace(principal, AclOperation.ALTER, tier)
+                for topic in topics:
+                    self._begin(principal, AclOperation.ALTER, topic)
+            move_namespace(self.node, namespace, target)
 
         return outcome_of(move)
 
@@ -326,8 +352,11 @@ class Admin:
         may = [each for each in TOPIC_OPERATIONS if self._may(principal, each, found.topic)]
         return replace(found, authorized_operations=operation_bits(may))
 
+    def _may_in(self, principal: str, operation: AclOperation, namespace: str) -> bool:
+        return self._authorizer is None or self._authorizer().allows_in(principal, operation, namespace)
+
     def _check_namespace(self, principal: str, operation: AclOperation, namespace: str) -> None:
-        if self._authorizer and not self._authorizer().allows_in(principal, operation, namespace):
+        if not self._may_in(principal, operation, namespace):
             raise CommandRefusedError(
                 KafkaError.CLUSTER_AUTHORIZATION_FAILED,
                 f"{principal} may not {operation.lower()} in {namespace or 'the cluster'}",

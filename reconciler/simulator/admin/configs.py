@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from logstore import DEFAULTS, ChangeRefusedError, KafkaError, parse_duration
 from reconciler.simulator.admin.commands import CommandRefusedError
-from reconciler.simulator.admin.controller_node import ControllerNode
+from reconciler.simulator.admin.controller_node import ControllerNode, check_all_newer
 from reconciler.simulator.zookeeper import (
     Create,
     Operation,
@@ -113,11 +113,14 @@ def alter_namespace_configs(
     """Set configs that the topics in a namespace inherit; the empty namespace: that all topics inherit.
 
     Raises:
-        CommandRefusedError: 17, it does not exist; 40, there are no such configs or values.
+        CommandRefusedError: 17, it does not exist; 35, a broker does not know namespaces; 40, there are no such configs
+            or values.
     """
     tier = node.session.find(topic_path(namespace)) if namespace else None
     if namespace and (tier is None or tier.data):
         raise CommandRefusedError(
             KafkaError.INVALID_TOPIC_EXCEPTION, f"there is no namespace {namespace}; create it first"
         )
+    if namespace:
+        check_all_newer(node)
     node.commit(changed_configs(node, namespace, configs, deleted))

@@ -27,7 +27,8 @@ from reconciler.simulator.zookeeper import (
     read_topics,
     topic_path,
 )
-from reconciler.sources.zookeeper import TopicNode, decode_topic, topic_id_of
+from reconciler.sources.zookeeper import NAMESPACES_FEATURE, TopicNode, decode_topic, topic_id_of
+from reconciler.text import listed
 
 
 class ControllerNode:
@@ -163,3 +164,19 @@ def _under_change(topic: str, why: str) -> CommandRefusedError:
     return CommandRefusedError(
         KafkaError.REASSIGNMENT_IN_PROGRESS, f"{topic} is already under change: {why}; describe shows when it is done"
     )
+
+
+def check_all_newer(node: ControllerNode) -> None:
+    """Check that no registered broker is one of an older release, which does not know namespaces (KIP-37).
+
+    Raises:
+        CommandRefusedError: 35, some are.
+    """
+    brokers = read_brokers(node.session)
+    older = [str(node_id) for node_id, found in brokers.items() if not found.knows_namespaces]
+    if older:
+        who = f"{'broker' if len(older) == 1 else 'brokers'} {listed(older)} of {len(brokers)}"
+        raise CommandRefusedError(
+            KafkaError.UNSUPPORTED_VERSION,
+            f"{who} registered without the feature {NAMESPACES_FEATURE}: upgrade all brokers first",
+        )

@@ -9,7 +9,8 @@
     fewer      no record is acknowledged in a partition that is read-only, and none goes before the delay is over
                (``fewer_partitions_watch``)
     configs    no unclean election, acknowledgement or deletion that the configs in force forbid (``config_watch``)
-    names      no partition and no namespace have one directory (KIP37-2)
+    names      no partition and no namespace have one directory, and no two topics one ID, whatever is moved (KIP37-2,
+               KIP37-3)
 
 ``convergence`` checks the disks at the end, when the cluster has come to rest.
 Source: DESIGN §5; KIP37-2, KIP37-5; KIP516-5, KIP516-6, KIP516-8; KIP694-1, KIP694-3.
@@ -20,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.purge import Purged
 from reconciler.errors import ReconcilerError
@@ -27,7 +29,7 @@ from reconciler.simulator.checks.config_watch import ConfigWatch
 from reconciler.simulator.checks.fewer_partitions_watch import FewerPartitionsWatch
 from reconciler.simulator.checks.response_check import wrongly_served
 from reconciler.simulator.checks.staging_watch import StagingWatch
-from reconciler.simulator.cluster import Cluster, Member
+from reconciler.simulator.cluster import Cluster, Member, identity_of
 from reconciler.simulator.kernel import Record, Request, Response
 from reconciler.simulator.machine import AcknowledgedRecord, BelievedPartition
 
@@ -49,7 +51,7 @@ class Invariants:
         self._staging = StagingWatch(cluster.oracle, self.acknowledged)
         self._fewer = FewerPartitionsWatch(cluster)
         self._configs = ConfigWatch(cluster)
-        self._acknowledged: dict[BelievedPartition, dict[int, str]] = {}
+        self._acknowledged: set[tuple[TopicId | str, int]] = set()
         self.looks, self._names_at = 0, -1
         self._broken: list[str] = []
         cluster.happened = self.look
@@ -80,14 +82,14 @@ class Invariants:
 
     def acknowledged(self, partition: TopicPartition) -> bool:
         """Whether a partition, under its present topic ID, holds an acknowledged record."""
-        return (partition, self._cluster.oracle.topic_id(partition.topic)) in self._acknowledged
+        return identity_of(partition, self._cluster.oracle.topic_id(partition.topic)) in self._acknowledged
 
     def _look_at(self, member: Member) -> None:
         self._broken += self._staging.look(member, self._cluster.world.clock_of(member.name))
         self._broken += self._configs.look_at(member)
 
     def _names(self) -> Iterator[str]:
-        """Partitions whose directories are those of namespaces too, when something was written."""
+        """What two things have in common that only one may have, when something was written."""
         oracle, written = self._cluster.oracle, self._cluster.zookeeper.nodes.last_transaction
         if written == self._names_at:
             return
@@ -95,6 +97,10 @@ class Invariants:
         for partition in oracle.wanted():
             if oracle.is_namespace(str(partition)):
                 yield f"{partition} is a partition and a namespace: both have one directory"
+        names: dict[TopicId, str] = {}
+        for topic, topic_id in oracle.known().items():
+            if topic_id is not None and names.setdefault(topic_id, topic) != topic:
+                yield f"{topic} and {names[topic_id]} have one topic ID, {topic_id}"
 
     def _changing(self, member: Member) -> None:
         self._broken += self._staging.look_inside(member, self._cluster.world.clock_of(member.name))
@@ -110,8 +116,7 @@ class Invariants:
         self._broken += self._configs.served(member, request, response)
 
     def _written(self, record: AcknowledgedRecord) -> None:
-        known = self._acknowledged.setdefault((record.partition, record.topic_id), {})
-        known[record.offset] = record.value
+        self._acknowledged.add(identity_of(record.partition, record.topic_id))
 
     def _read(self, believed: BelievedPartition, record: Record) -> None:
         partition, topic_id = believed

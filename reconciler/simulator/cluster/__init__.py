@@ -2,7 +2,7 @@
 
 from reconciler.simulator.cluster.cluster import AnsweredError, Cluster
 from reconciler.simulator.cluster.member import ClusterSettings, Member
-from reconciler.simulator.cluster.oracle import ExpectedReplica, Oracle
+from reconciler.simulator.cluster.oracle import ExpectedReplica, Oracle, identity_of
 
 __all__ = [
     "AnsweredError",
@@ -11,4 +11,5 @@ __all__ = [
     "ExpectedReplica",
     "Member",
     "Oracle",
+    "identity_of",
 ]

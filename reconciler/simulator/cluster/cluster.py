@@ -325,6 +325,15 @@ class Cluster:
             f"broker {node_id} is registered", lambda: member.running and member.broker.broker.broker_epoch >= 0
         )
 
+    def upgrade_broker(self, node_id: int) -> None:
+        """Stop a broker of an older release, and start it as one of this, which knows namespaces (KIP-37).
+
+        Raises:
+            NotInTimeError: as :meth:`start_broker`.
+        """
+        self._member(node_id).upgrade()
+        self.start_broker(node_id)
+
     def stop_broker(self, node_id: int) -> None:
         """Stop a broker in order."""
         self._member(node_id).shut_down()

@@ -42,6 +42,7 @@ class ClusterSettings:
         brokers: how many, numbered from 1.
         log_dirs: how many each broker has, each on a disk of its own.
         racks: of the brokers, in the order of their numbers; empty: each has that of ``broker``, or none.
+        older_brokers: those of an older release, which does not know namespaces, until they are upgraded (KIP-37).
         rates: how often each fault happens.
         broker: settings of every broker.
         controller: settings of every controller.
@@ -62,6 +63,7 @@ class ClusterSettings:
     fault_interval_ms: int = 1_000
     session_ms: int = 6_000
     racks: tuple[str, ...] = ()
+    older_brokers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         positive = ("brokers", "log_dirs", "fault_interval_ms", "session_ms")
@@ -117,6 +119,7 @@ class Member:
                 settings.broker,
                 rack=settings.rack_of(node_id),
                 delete_topic_partition_enable=settings.fewer_partitions.enabled,
+                knows_namespaces=settings.broker.knows_namespaces and node_id not in settings.older_brokers,
             ),
             self._make_controller,
         )
@@ -165,6 +168,11 @@ class Member:
         """Stop the broker in order."""
         self._world.guarded(self.broker.shut_down)
 
+    def upgrade(self) -> None:
+        """Stop the broker in order, if it is up, so that it starts as one of this release, which knows namespaces."""
+        self.shut_down()
+        self.broker.settings = replace(self.broker.settings, knows_namespaces=True)
+
     def crash(self) -> None:
         """Lose the power; called by the kernel, which has dropped the machine's timers and connections already."""
         self.broker.crash()
@@ -198,7 +206,7 @@ class Member:
         def say(text: str) -> None:
             self._world.history.say(self.name, text)
 
-        BrokerNamespaces(self.broker.store, session, say).start()
+        BrokerNamespaces(self.broker.store, session, self._world.timers(self.name), say).start()
 
     def _session(self) -> Session:
         session = self.broker.session

@@ -5,7 +5,7 @@ Independent of the code of the controller and of the metadata sources, so that i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
@@ -26,6 +26,9 @@ from reconciler.simulator.zookeeper import (
 )
 from reconciler.sources.zookeeper import decode_config, decode_state, topic_id_of
 
+PartitionIdentity: TypeAlias = tuple[TopicId | str, int]
+"""A partition by its topic's ID, or, where the topic has none, by its name."""
+
 
 class ExpectedReplica(NamedTuple):
     """A replica that a broker should have."""
@@ -42,8 +45,9 @@ class Oracle:
     """Says which replicas are wanted where, from the znodes; reads them again when something was written.
 
     Attributes:
-        left: partitions that were wanted under a topic ID, and then no longer. If they are wanted again, because a
-            topic first got fewer partitions and then more, their former records may be gone (KIP694-4).
+        left: partitions that were wanted under a topic ID, whatever its name, and then no longer. If they are wanted
+            again, because a topic first got fewer partitions and then more, their former records may be gone
+            (KIP694-4).
     """
 
     def __init__(self, zookeeper: ZooKeeper) -> None:
@@ -52,7 +56,7 @@ class Oracle:
         self._topics: dict[str, TopicId | None] = {}
         self._wanted: dict[TopicPartition, tuple[ExpectedReplica, ...]] = {}
         self._leaving: dict[TopicPartition, tuple[ExpectedReplica, ...]] = {}
-        self.left: set[tuple[TopicPartition, TopicId | None]] = set()
+        self.left: set[PartitionIdentity] = set()
         self._read_at = -1
 
     def config_nodes(self) -> dict[str, bytes]:
@@ -151,7 +155,7 @@ class Oracle:
         nodes = read_topics(self._session)
         ids = {topic: topic_id_of(node) for topic, node in nodes.items()}
         self._topics = {topic: topic_id for topic, topic_id in ids.items() if topic not in leaving}
-        before = {(partition, replicas[0].topic_id) for partition, replicas in self._wanted.items() if replicas}
+        before = _identities(self._wanted)
         self._wanted, self._leaving = {}, {}
         for topic, node in nodes.items():
             fewer = self._fewer(topic)
@@ -165,7 +169,7 @@ class Oracle:
                 (self._leaving if may_go else self._wanted)[partition] = tuple(
                     ExpectedReplica(ids[topic], broker, leader, isr, broker in moving) for broker in brokers
                 )
-        self.left |= before - {(at, replicas[0].topic_id) for at, replicas in self._wanted.items() if replicas}
+        self.left |= before - _identities(self._wanted)
         self._read_at = written
 
     def _fewer(self, topic: str) -> int | None:
@@ -179,6 +183,15 @@ class Oracle:
     def _request(self, topic: str) -> FewerPartitionsRequest | None:
         node = self._session.find(delete_partitions_path(topic))
         return None if node is None else decode_fewer_partitions(node.data)
+
+
+def identity_of(partition: TopicPartition, topic_id: TopicId | None) -> PartitionIdentity:
+    """What a partition is known by when its topic is moved to another name: its ID, if it has one."""
+    return (partition.topic if topic_id is None else topic_id), partition.partition
+
+
+def _identities(wanted: dict[TopicPartition, tuple[ExpectedReplica, ...]]) -> set[PartitionIdentity]:
+    return {identity_of(at, replicas[0].topic_id) for at, replicas in wanted.items() if replicas}
 
 
 def _replicas_on(

@@ -6,9 +6,10 @@ as a controller would do it. If a topic has no ID, the answer travels in version
 before their replica is staged. Source: FACTS §4.2, §4.5, §5; KIP516-4, -5, -7.
 
 ``Broker.handle`` creates no namespace and renames nothing by itself: it answers 17 for a topic whose namespace the
-disks lack, and 103 for a topic whose data lies here under another name. In a simulated cluster the controller's word is
-enough for both: the store creates or renames, and the request is handled once more for those partitions. Source:
-KIP37-3, KIP37-4, KIP516-13.
+disks lack, and 103 for a partition whose data lies here under another name. In a simulated cluster the controller's
+word is enough for both: the store renames before the request is handled, so that no partition of the topic is made
+under the new name while others have the old one; it creates what is lacking, and the request is handled once more for
+those partitions. Source: KIP37-3, KIP37-4, KIP516-13.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from layout.scheme import Scheme
 from layout.topic import TopicPartition, namespace_of
 from logstore import KafkaError, LogStoreError
 from logstore.namespaces import create_namespace, list_namespaces, rename_topic
-from logstore.store import LogStore
 from reconciler.broker import Broker
 from reconciler.protocol import (
     KIP516,
@@ -51,13 +51,17 @@ _VERSION_WITH_NAMES: Version = 4
 """A version of the LeaderAndIsr answer that names topics."""
 
 
+_ON_ITS_WAY = "renamed."
+"""Before a topic's ID: what it is called while two topics change names. It is known again by its ID."""
+
+
 class ControlRequests:
     """Handles the control requests to one broker."""
 
     def __init__(self, host: Host, broker: Broker, replicas: HostedReplicas) -> None:
         """Handle requests for this broker."""
         self._host, self._broker, self._replicas = host, broker, replicas
-        self._renaming = NamespaceChanges(host, broker.store, replicas)
+        self._renaming = NamespaceChanges(host, broker, replicas)
         self.changed: Callable[[HostedPartition], None] = lambda partition: None
         """Called with each partition that got another role."""
 
@@ -76,6 +80,7 @@ class ControlRequests:
         return self._stop(decode_stop_replica(encode_message(sent, version), version), version, number)
 
     def _lead(self, request: LeaderAndIsrRequest, number: int | None) -> ControlResponse:
+        self._renaming.rename(request, number)
         self._replicas.flush(each for each in self._replicas if _may_be_staged(each, request))
         answered = self._broker.handle(request, number)
         response: ControlResponse = answered
@@ -178,12 +183,34 @@ def _error_name(error: int) -> str:
 class NamespaceChanges:
     """Creates the namespaces and renames the topics that requests ask for."""
 
-    def __init__(self, host: Host, store: LogStore, replicas: HostedReplicas) -> None:
-        """Change this store; roles under an old name end."""
-        self._host, self._store, self._replicas = host, store, replicas
+    def __init__(self, host: Host, broker: Broker, replicas: HostedReplicas) -> None:
+        """Change the store of this broker; roles under an old name end."""
+        self._host, self._broker, self._store, self._replicas = host, broker, broker.store, replicas
+
+    def rename(self, request: LeaderAndIsrRequest, number: int | None) -> None:
+        """Rename the topics that are here under other names than the request's, unless it is late (KIP516-13).
+
+        Another topic that has such a name, and gets its own by the request, makes way.
+        """
+        ids = {topic.topic: topic.topic_id for topic in request.topics}
+        wanted = {name: topic_id for name, topic_id in ids.items() if topic_id is not None}
+        renamed = [name for name, topic_id in wanted.items() if self._store.topic_of(topic_id) not in (None, name)]
+        if not renamed or not self._is_current(request, number):
+            return
+        for name in renamed:
+            try:
+                self._make_namespace(namespace_of(name))
+                here = {each.topic_id for each in self._store.replicas() if each.partition.topic == name}
+                for other in here & set(wanted.values()) - {wanted[name]}:
+                    self._call(name, f"{_ON_ITS_WAY}{other}")
+                former = self._store.topic_of(wanted[name])
+                if former is not None:
+                    self._call(former, name)
+            except (LogStoreError, LayoutError) as error:
+                self._host.say(f"{name}: {error}")
 
     def prepare(self, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> LeaderAndIsrRequest | None:
-        """Create the namespaces or rename the topics that some partitions were refused for; the epochs are not stale.
+        """Create the namespaces that some partitions were refused for; the request's epochs are not stale.
 
         Returns:
             A request for these partitions alone, to be handled now; None: nothing was changed.
@@ -193,20 +220,27 @@ class NamespaceChanges:
             states = [
                 state
                 for state, answer in zip(topic.partitions, answers.partitions, strict=True)
-                if answer.error in (KafkaError.INVALID_TOPIC_EXCEPTION, KafkaError.INCONSISTENT_TOPIC_ID)
+                if answer.error == KafkaError.INVALID_TOPIC_EXCEPTION
             ]
             if states and self._prepare(topic):
                 topics.append(replace(topic, partitions=tuple(states)))
         return replace(request, topics=tuple(topics), type=RequestType.INCREMENTAL) if topics else None
 
     def _prepare(self, topic: TopicState) -> bool:
-        """Create the namespace of a topic and rename the topic; returns whether anything was changed."""
+        """Create the namespace of a topic; returns whether anything was changed."""
         try:
-            made = self._make_namespace(namespace_of(topic.topic))
-            return self._rename(topic) or made
+            return self._make_namespace(namespace_of(topic.topic))
         except (LogStoreError, LayoutError) as error:
             self._host.say(f"{topic.topic}: {error}")
             return False
+
+    def _is_current(self, request: LeaderAndIsrRequest, number: int | None) -> bool:
+        """Whether the broker would obey a request: it is not of an older broker or controller epoch, and not late."""
+        if request.broker_epoch != -1 and request.broker_epoch < self._broker.broker_epoch:
+            return False
+        if request.controller_epoch < self._broker.controller_epoch:
+            return False
+        return number is None or self._broker.comes_in_order(request.controller_epoch, number)
 
     def _make_namespace(self, namespace: str) -> bool:
         needed = any(log_dir.scheme is Scheme.NAMESPACED for log_dir in self._store.log_dirs)
@@ -216,17 +250,15 @@ class NamespaceChanges:
         self._host.say(f"namespace {namespace} is made")
         return True
 
-    def _rename(self, topic: TopicState) -> bool:
-        former = None if topic.topic_id is None else self._store.topic_of(topic.topic_id)
-        if former is None or former == topic.topic:
-            return False
+    def _call(self, former: str, topic: str) -> None:
+        """Give a topic another name."""
         old = [each for each in self._replicas if each.at.topic == former]
         self._replicas.flush(old)
         for each in old:
             self._replicas.drop(each.at)
-        rename_topic(self._store, former, topic.topic)
-        self._host.say(f"topic {former} is called {topic.topic} from now on")
-        return True
+        rename_topic(self._store, former, topic)
+        self._broker.forget(former)
+        self._host.say(f"topic {former} is called {topic} from now on")
 
 
 def merged(first: LeaderAndIsrResponse, second: LeaderAndIsrResponse) -> ControlResponse:

@@ -134,6 +134,8 @@ class BrokerSettings:
     """Ask an authorizer before clients and administrators are obeyed (KIP37-6); None: everybody may do everything."""
     delays: Settings = field(default_factory=Settings)
     """How long what was staged is kept, by topic and namespace."""
+    knows_namespaces: bool = True
+    """What its registration says of it; False: it is of an older release (KIP-37)."""
     delete_topic_partition_enable: bool = False
     """``delete.topic.partition.enable``: a leader goes by the modes of its partitions. A cluster gives its brokers the
     value of its own ``fewer_partitions`` (KIP694-1)."""

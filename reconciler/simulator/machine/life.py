@@ -136,7 +136,12 @@ class BrokerLife:
         session = self.session = self.zookeeper.session(self.host.endpoint)
         path = broker_path(self.host.node_id)
         make_base(session)
-        node = encode_broker(self.host.node_id, rack=self.host.settings.rack, timestamp_ms=self.host.timers.now_ms())
+        node = encode_broker(
+            self.host.node_id,
+            rack=self.host.settings.rack,
+            timestamp_ms=self.host.timers.now_ms(),
+            knows_namespaces=self.host.settings.knows_namespaces,
+        )
         try:
             session.create(path, node, ephemeral=True)
         except NodeExistsError:

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from layout.ids import TopicId
-from layout.topic import TopicPartition
+from layout.topic import NAMESPACE_SEPARATOR, TopicPartition
 from logstore import KafkaError, LogStoreError
 from logstore.store import LogStore
 from reconciler.errors import ReconcilerError, RefusedError
@@ -53,6 +53,7 @@ class _Runner:
             "create": self._create,
             "namespace create": self._namespace,
             "namespace delete": self._delete_namespace,
+            "namespace move": self._move_namespace,
             "config": self._config,
             "allow": lambda *acl, **who: self._acl(*acl, allow=True, **who),
             "deny": lambda *acl, **who: self._acl(*acl, allow=False, **who),
@@ -60,6 +61,7 @@ class _Runner:
             "stop": cluster.stop_broker,
             "start": cluster.start_broker,
             "crash": cluster.crash_broker,
+            "upgrade": cluster.upgrade_broker,
             "partitions": self._partitions,
             "disk-fails": lambda node_id, number: self._disks(node_id).fail(number, Random(node_id)),
             "disk-back": lambda node_id, number: self._disks(node_id).come_back(number),
@@ -114,6 +116,13 @@ class _Runner:
     def _delete_namespace(self, namespace: str, principal: str = ANONYMOUS) -> None:
         self.cluster.command(lambda admin: admin.delete_namespace(namespace, recursive=True, principal=principal))
         self.cluster.run(for_ms=_HEARD_MS)
+
+    def _move_namespace(self, namespace: str, target: str, principal: str = ANONYMOUS) -> None:
+        """Move it, and go on at once: brokers rename what they have while the next lines are played."""
+        self.cluster.command(lambda admin: admin.move_namespace(namespace, target, principal))
+        inside = f"{namespace}{NAMESPACE_SEPARATOR}"
+        for topic in [each for each in self.ids if each.startswith(inside)]:
+            self.ids.setdefault(target + topic[len(namespace) :], []).extend(self.ids.pop(topic))
 
     def _config(
         self, name: str, configs: Mapping[str, str], deleted: Sequence[str], principal: str = ANONYMOUS

@@ -32,6 +32,9 @@ Namespaces (KIP-37), their configs, and what is refused::
     scheme namespaced                        before everything else, as brokers and log-dirs: how disks are laid out
     namespace create org:apache              all tiers at once
     namespace delete org:apache              with its topics
+    namespace move org com:shop              with all that is in it
+    older-brokers 2,3                        before everything else: of a release that knows no namespaces
+    upgrade 2                                which it does from then on
     config org:apache retention.ms=60000     -retention.ms: inherited again; *: of the cluster
     refused 17 create org:apache 2 3         the line after the number is refused with this error of Kafka's
     expect offsets 2 org:a-0 3 6             the log of a broker begins at 3 and ends at 6
@@ -120,6 +123,7 @@ class Scenario:
     placement: Placement = Placement.ZOOKEEPER
     scheme: Scheme = Scheme.FLAT
     super_users: tuple[str, ...] | None = None
+    older_brokers: tuple[int, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     """By Kafka's names, those of fewer partitions (KIP694-3); what is not given is on, and looked at every 2 s."""
 
@@ -137,8 +141,9 @@ def parse_scenario(text: str, name: str) -> Scenario:
         "placement": Placement.ZOOKEEPER,
         "scheme": Scheme.FLAT,
         "super-users": None,
+        "older-brokers": (),
     }
-    racks_at = 0, ""
+    heads_at: dict[str, tuple[int, str]] = {}
     settings: dict[str, str] = {}
     lines: list[ScenarioLine] = []
     wrong: list[tuple[int, str, str]] = []
@@ -150,7 +155,7 @@ def parse_scenario(text: str, name: str) -> Scenario:
         try:
             if words[0] in head:
                 head[words[0]] = _head(words, begun=bool(lines))
-                racks_at = (number, plain) if words[0] == "racks" else racks_at
+                heads_at[words[0]] = number, plain
             elif words[0].startswith("delete.topic.partition."):
                 settings |= _setting(words, begun=bool(lines))
             else:
@@ -158,13 +163,14 @@ def parse_scenario(text: str, name: str) -> Scenario:
         except ValueError as error:
             wrong.append((number, plain, str(error)))
     if head["racks"] and len(head["racks"]) != head["brokers"]:
-        wrong.append((*racks_at, f"there are {head['brokers']} brokers, and each has one rack"))
+        wrong.append((*heads_at["racks"], f"there are {head['brokers']} brokers, and each has one rack"))
+    wrong += [(*heads_at["older-brokers"], why) for why in _unknown_numbers(head["older-brokers"], head)]
     wrong += [(each.number, each.text, why) for each in lines for why in _unknown_numbers(each.values, head)]
     if wrong:
         reasons = [f"line {number}, {plain!r:.60}: {why}" for number, plain, why in sorted(wrong)]
         raise UsageError(f"{name} is no scenario: {'; '.join(reasons)}")
     counts = head["brokers"], head["log-dirs"]
-    others = head["racks"], head["placement"], head["scheme"], head["super-users"]
+    others = head["racks"], head["placement"], head["scheme"], head["super-users"], head["older-brokers"]
     return Scenario(name, *counts, tuple(lines), *others, settings)
 
 
@@ -242,6 +248,7 @@ _HEADS: Mapping[str, tuple[str, _Reader]] = {
     "placement": ("name", parse_placement),
     "scheme": ("word", parse_scheme),
     "super-users": ("list such as User:ann,User:bob", parse_principals),
+    "older-brokers": ("list such as 2,3", parse_nodes),
 }
 """Each line that comes before everything else: what it wants, and its parser."""
 
@@ -249,12 +256,14 @@ _VERBS: Mapping[str, tuple[_Reader, ...]] = {
     "delete": (str,),
     "namespace create": (str,),
     "namespace delete": (str,),
+    "namespace move": (str, str),
     "allow": (parse_principal, parse_operation, parse_scope),
     "deny": (parse_principal, parse_operation, parse_scope),
     "produce": (str, parse_number),
     "stop": (parse_node,),
     "start": (parse_node,),
     "crash": (parse_node,),
+    "upgrade": (parse_node,),
     "reassign": (parse_partition, parse_nodes),
     "elect": (),
     "describe": (),
@@ -290,7 +299,8 @@ _MORE: Mapping[str, tuple[_Reader, ...]] = {
 
 _SOMEBODYS = (
     *("create", "alter", "delete", "partitions", "reassign", "elect", "describe", "list"),
-    *("namespace create", "namespace delete", "config", "allow", "deny", "produce", "expect records", "expect topics"),
+    *("namespace create", "namespace delete", "namespace move", "config", "allow", "deny"),
+    *("produce", "expect records", "expect topics"),
 )
 """The verbs for which a principal asks the cluster."""
 

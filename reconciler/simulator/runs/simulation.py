@@ -122,6 +122,7 @@ def play_scenario(
         controller=ControllerSettings(placement=placement or scenario.placement),
         fewer_partitions=FewerPartitionsSettings.of(_SCENARIO_SETTINGS | dict(scenario.settings)),
         racks=scenario.racks,
+        older_brokers=scenario.older_brokers,
     )
     cluster, broken = Cluster(settings, seed=seed, folder=folder), None
     try:

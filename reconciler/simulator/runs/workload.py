@@ -17,11 +17,14 @@ from reconciler.simulator.admin import NOT_GIVEN, Admin, AlterTopic, CommandOutc
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.kernel import Response, broker_endpoint
 
-NAMES = ("orders", "clicks", "payments", "audit.log", "__consumer_offsets", "org:orders")
+NAMES = ("orders", "clicks", "payments", "audit.log", "__consumer_offsets", "org:orders", "net:orders")
 """The topics of a history."""
 
 NAMESPACES = ("org", "org", "org:orders-1", "clicks-1")
 """The namespaces of a history; some are called like a partition's directory (KIP37-2)."""
+
+_MOVED = ("org", "net", "net:org")
+"""The namespaces that are moved, each to another of these names."""
 
 _UNCLEAN = "audit.log"
 """The topic that may lose records by unclean elections."""
@@ -55,7 +58,8 @@ class Workload:
             (2, self._shrink),
             (3, self._reassign),
             (1, self._prefer),
-            (1, self._namespace),
+            (2, self._namespace),
+            (2, self._move_namespace),
             (2, self._configure),
         ]
 
@@ -168,6 +172,15 @@ class Workload:
         if random.random() < 0.7:
             return f"creates namespace {namespace}", admin.create_namespace(namespace)
         return f"deletes namespace {namespace}", admin.delete_namespace(namespace, recursive=random.random() < 0.5)
+
+    def _move_namespace(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome] | None:
+        """Move a namespace to another name, which may be taken, and from where it comes back (KIP37-3)."""
+        there = [each for each in _MOVED if self._cluster.oracle.is_namespace(each)]
+        if not there:
+            return None
+        namespace = random.choice(there)
+        target = random.choice([each for each in _MOVED if each != namespace])
+        return f"moves namespace {namespace} to {target}", admin.move_namespace(namespace, target)
 
     def _configure(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome]:
         """Set a config of a topic, a namespace or the cluster, or have it inherited again (KIP37-5)."""

@@ -14,6 +14,7 @@ from reconciler.sources.zookeeper import (
     NAMESPACES_FEATURE,
     TopicNode,
     decode_end_point,
+    decode_features,
     decode_number,
     decode_rack,
     decode_topic,
@@ -23,13 +24,14 @@ from reconciler.sources.zookeeper import (
 
 @dataclass(frozen=True, slots=True)
 class BrokerNode:
-    """A registered broker: its rack, if it has one, its epoch, and where it listens."""
+    """A registered broker: its rack, if it has one, its epoch, where it listens, and whether it knows namespaces."""
 
     node_id: int
     rack: str | None
     epoch: int
     host: str
     port: int
+    knows_namespaces: bool = True
 
 
 def read_topics(session: Session) -> dict[str, TopicNode]:
@@ -43,9 +45,14 @@ def read_namespaces(session: Session) -> list[str]:
     return sorted(_walk(session)[1])
 
 
-def encode_broker(node_id: int, *, rack: str | None = None, timestamp_ms: int = 0) -> bytes:
-    """Encode a broker's registration with the end points of the simulator's network; it knows namespaces (KIP-37)."""
-    features = (NAMESPACES_FEATURE,)
+def encode_broker(
+    node_id: int, *, rack: str | None = None, timestamp_ms: int = 0, knows_namespaces: bool = True
+) -> bytes:
+    """Encode a broker's registration with the end points of the simulator's network.
+
+    ``knows_namespaces``: False for a broker of an older release (KIP-37).
+    """
+    features = (NAMESPACES_FEATURE,) if knows_namespaces else ()
     return encode_registration(f"broker-{node_id}", 9092, rack=rack, timestamp_ms=timestamp_ms, features=features)
 
 
@@ -56,7 +63,9 @@ def read_brokers(session: Session) -> dict[int, BrokerNode]:
         node_id = decode_number(name)
         if node_id is not None:
             node = session.get(broker_path(node_id))
-            found[node_id] = BrokerNode(node_id, decode_rack(node.data), node.czxid, *decode_end_point(node.data))
+            knows = NAMESPACES_FEATURE in decode_features(node.data)
+            host, port = decode_end_point(node.data)
+            found[node_id] = BrokerNode(node_id, decode_rack(node.data), node.czxid, host, port, knows)
     return dict(sorted(found.items()))
 
 

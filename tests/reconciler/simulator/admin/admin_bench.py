@@ -63,6 +63,9 @@ class ListeningController:
         self.reassigned.append(assignments)
         return dict.fromkeys(assignments, self.refusal)
 
+    def catch_up(self) -> None:
+        """There is nothing to catch up with."""
+
     def elect_preferred(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, KafkaError]:
         self.elected.append(list(partitions))
         return dict.fromkeys(partitions, KafkaError.NONE)
@@ -102,8 +105,8 @@ class AdminBench:
             authorizer=lambda: authorizer,
         )
 
-    def join(self, node_id: int, rack: str | None = None) -> None:
-        data = kafka_nodes.encode_broker(node_id, rack=rack)
+    def join(self, node_id: int, rack: str | None = None, *, knows_namespaces: bool = True) -> None:
+        data = kafka_nodes.encode_broker(node_id, rack=rack, knows_namespaces=knows_namespaces)
         self.others.create(kafka_paths.broker_path(node_id), data, ephemeral=True)
 
     def topic(self, name: str) -> TopicNode:

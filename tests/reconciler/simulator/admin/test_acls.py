@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from logstore import KafkaError
 from reconciler.simulator.admin import AlterTopic, CommandOutcome, CreateTopic
+from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.zookeeper import CLUSTER_ACLS, Authorizer, AuthorizerSettings
 from reconciler.sources.zookeeper import Acl, AclOperation, decode_acls
 from tests.reconciler.simulator.admin.admin_bench import AdminBench, set_acls
@@ -74,3 +77,39 @@ def test_acls_that_cannot_be_changed_are_refused_with_the_reason(bench: AdminBen
     )
     bench.controller.active = False
     assert bench.admin.alter_acls("orders", [Acl(ALICE, ALL)]).error is KafkaError.NOT_CONTROLLER
+
+
+def test_a_namespace_is_moved_by_who_may_alter_all_of_it_and_create_the_new_one(bench: AdminBench) -> None:  # KIP37-6
+    admin = bench.admin
+    for namespace in ("org:apache", "beta"):
+        admin.create_namespace(namespace)
+    admin.create_topics([CreateTopic(TOPIC, 1, 1)])
+    everything = Acl(ALICE, ALL)
+    set_acls(bench.session, [everything], namespace="org")
+    bench.authorize(Authorizer.of(bench.session, AuthorizerSettings((ROOT,))))
+    admin, refused = bench.admin, KafkaError.CLUSTER_AUTHORIZATION_FAILED
+    assert admin.move_namespace("org", "com", BOB).error is refused
+    assert admin.move_namespace("org", "com", ALICE).message == "User:alice may not create in com"
+    set_acls(bench.session, [Acl(ALICE, AclOperation.CREATE)], cluster=True)
+    set_acls(bench.session, [Acl(ALICE, AclOperation.ALTER, allow=False)], namespace="org:apache")
+    assert admin.move_namespace("org", "com", ALICE).message == "User:alice may not alter in org:apache"
+    set_acls(bench.session, [everything], namespace="org:apache")
+    set_acls(bench.session, [Acl(BOB, READ)], topic=TOPIC)
+    own = admin.move_namespace("org", "com", ALICE)
+    assert (own.error, own.message) == (KafkaError.TOPIC_AUTHORIZATION_FAILED, f"User:alice may not alter {TOPIC}")
+    assert admin.move_namespace("org", "com", ROOT) == CommandOutcome()
+    assert admin.list_topics(BOB) == [] and admin.list_topics(ROOT) == ["com:apache:orders"]
+
+
+def test_who_may_not_describe_a_namespace_does_not_see_it(bench: AdminBench) -> None:  # KIP37-6
+    for namespace in ("org:apache", "beta"):
+        bench.admin.create_namespace(namespace)
+    set_acls(bench.session, [Acl(ALICE, READ)], namespace="org")
+    bench.authorize(Authorizer.of(bench.session, AuthorizerSettings((ROOT,))))
+    admin = bench.admin
+    assert admin.list_namespaces(principal=ROOT) == ["beta", "org", "org:apache"]
+    assert admin.list_namespaces(principal=ALICE) == ["org", "org:apache"]
+    assert admin.list_namespaces("org", ALICE) == ["org:apache"] and admin.list_namespaces(principal=BOB) == []
+    for below in ("org", "no-such-namespace"):
+        with pytest.raises(CommandRefusedError, match=f"User:bob may not describe in {below}"):
+            admin.list_namespaces(below, BOB)

@@ -51,12 +51,16 @@ class Machines:
                 *(timers, self.world.history, BrokerSettings(scheme=scheme), partial(self.controller, node_id)),
             )
             self.brokers[node_id] = broker
-            broker.start()
-            self.admins[node_id] = self.admin_of(broker, timers)
-            self.admins[node_id].start()
-            assert broker.session is not None
-            BrokerNamespaces(broker.store, broker.session, lambda text: None).start()
+            self.start(node_id)
         self.wait(lambda: bool(self.active))
+
+    def start(self, node_id: int) -> None:
+        broker, timers = self.brokers[node_id], self.world.timers(broker_endpoint(node_id))
+        broker.start()
+        self.admins[node_id] = self.admin_of(broker, timers)
+        self.admins[node_id].start()
+        assert broker.session is not None
+        BrokerNamespaces(broker.store, broker.session, timers, lambda text: None).start()
 
     def controller(self, node_id: int, broker_epoch: Callable[[], int]) -> Controller:
         timers = self.world.timers(broker_endpoint(node_id))
@@ -227,3 +231,26 @@ def test_a_topic_moves_to_another_namespace_with_its_data(machines: Machines) ->
     assert {each: machines.staged(each) for each in (1, 2, 3)} == {1: [], 2: [], 3: []}
     found = machines.described(2, "org:apache:orders")
     assert [sorted(each.isr) for each in found.partitions] == [[1, 2], [2, 3]]
+
+
+def test_a_namespace_moves_with_its_data_also_where_a_broker_is_away(machines: Machines) -> None:  # KIP37-3
+    admin = machines.admin
+    admin.create_namespace("org:apache")
+    create(machines, "org:apache:orders", {0: [1, 2], 1: [2, 3]})
+    topic_id, inodes = machines.described(1, "org:apache:orders").topic_id, machines.inodes("org:apache:orders")
+    (away,) = {2, 3} - set(machines.active) if machines.active != [1] else {3}
+    machines.brokers[away].shut_down()
+    assert admin.move_namespace("org", "com:shop") == CommandOutcome()
+    # The old name is free at once, and its new topic is another.
+    admin.create_namespace("org:apache")
+    assert (
+        admin.create_topics([CreateTopic("org:apache:orders", assignment={0: [1, 2]})]).popitem()[1] == CommandOutcome()
+    )
+    machines.world.run(for_ms=5_000)
+    machines.start(away)
+    moved = "com:shop:apache:orders"
+    machines.wait(lambda: machines.inodes(moved) == inodes)
+    machines.wait(lambda: machines.on_disk("org:apache:orders") == {(1, 0), (2, 0)})
+    assert machines.described(1, moved).topic_id == topic_id
+    assert {each: machines.staged(each) for each in (1, 2, 3)} == {1: [], 2: [], 3: []}
+    machines.wait(lambda: [sorted(each.isr) for each in machines.described(1, moved).partitions] == [[1, 2], [2, 3]])

@@ -13,7 +13,7 @@ from logstore.namespaces import create_namespace, delete_namespace, list_namespa
 from logstore.store import LogStore
 from reconciler.simulator.admin import BrokerNamespaces, CreateTopic
 from tests.logstore.engine import formatted, opened
-from tests.reconciler.simulator.admin.admin_bench import AdminBench, take_away
+from tests.reconciler.simulator.admin.admin_bench import AdminBench, Crank, take_away
 
 ID = TopicId(bytes(range(16)))
 
@@ -26,7 +26,8 @@ class OnBroker:
         self.store: LogStore = opened(*self.paths)
         self.said: list[str] = []
         self.bench = bench
-        self.namespaces = BrokerNamespaces(self.store, bench.session, self.said.append)
+        self.later = Crank()
+        self.namespaces = BrokerNamespaces(self.store, bench.session, self.later, self.said.append)
 
     def tiers(self) -> list[str]:
         return list_namespaces(self.store)
@@ -65,6 +66,24 @@ def test_a_tier_that_still_holds_a_replica_stays_until_it_is_empty(broker: OnBro
     take_away(broker.bench)
     assert broker.tiers() == ["org", "org:apache"]
     assert broker.store.find(orders) == replica
+    said, (look,) = list(broker.said), broker.later.due
+    look()
+    assert broker.said == said and len(broker.later.due) == 2  # it says nothing twice, and goes on looking
+    broker.store.stage([orders], "STALE_ID", "")
+    broker.later.run()
+    assert broker.tiers() == [] and broker.said[-2:] == [
+        "has namespace org:apache no more",
+        "has namespace org no more",
+    ]
+
+
+def test_after_the_end_of_its_session_nothing_is_looked_at_again(broker: OnBroker) -> None:
+    broker.store.create(TopicPartition("org:apache:orders", 0), ID)
+    broker.bench.admin.delete_namespace("org", recursive=True)
+    broker.bench.timers.run()
+    broker.bench.session.expire()
+    broker.later.run()
+    assert broker.tiers() == ["org", "org:apache"]
 
 
 def test_a_disk_that_has_none_gets_them_at_the_next_change(broker: OnBroker) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import AlterTopic, CommandOutcome, CreateTopic
 from reconciler.simulator.admin.commands import CommandRefusedError
 from reconciler.simulator.admin.zookeeper_namespaces import NamespaceSweep
 from reconciler.simulator.zookeeper import kafka_paths
-from reconciler.sources.zookeeper import Acl, AclOperation, znodes
+from reconciler.sources.zookeeper import Acl, AclOperation, decode_acls, znodes
 from tests.reconciler.simulator.admin.admin_bench import AdminBench, set_acls, take_away
 
 
@@ -211,3 +212,100 @@ def test_a_topic_that_cannot_move_stays(apache: AdminBench, topic: str, namespac
     before = apache.zookeeper.dump()
     assert apache.admin.move_topic(topic, namespace).error == error
     assert apache.zookeeper.dump() == before
+
+
+def test_a_namespace_moves_with_all_that_is_in_it_in_one_transaction(apache: AdminBench) -> None:  # KIP37-3, KIP37-4
+    admin, acl = apache.admin, Acl("User:a", AclOperation.ALL)
+    admin.create_topics(
+        [CreateTopic("org:orders", 1, 1), CreateTopic("org:apache:clicks", 2, 2, configs={"segment.ms": "5"})]
+    )
+    admin.create_topics([CreateTopic("organ", 1, 1)])
+    admin.alter_namespace_configs("org:apache", {"retention.ms": "7"})
+    set_acls(apache.session, [acl], namespace="org:apache")
+    set_acls(apache.session, [acl], topic="org:apache:clicks")
+    apache.lead(TopicPartition("org:apache:clicks", 1), 2, [1, 2], epoch=9)
+    before = apache.topic("org:apache:clicks"), apache.topic("org:orders")
+    assert admin.move_namespace("org", "com:shop") == CommandOutcome()
+    assert admin.list_namespaces() == ["com", "com:shop", "com:shop:apache", "com:shop:apache:kafka"]
+    assert admin.list_topics() == ["com:shop:apache:clicks", "com:shop:orders", "organ"]
+    assert (apache.topic("com:shop:apache:clicks"), apache.topic("com:shop:orders")) == before
+    state = znodes.decode_state(apache.session.get("/brokers/topics/com/shop/apache/clicks/partitions/1/state").data)
+    assert state is not None and (state.leader, state.leader_epoch) == (2, 9)
+    configs = {"/com/shop/apache": {"retention.ms": "7"}, "/com/shop/apache/clicks": {"segment.ms": "5"}}
+    for path, wanted in configs.items():
+        assert znodes.decode_config(apache.session.get(f"{kafka_paths.CONFIGS}{path}").data) == wanted
+    for path in ("Namespace/com/shop/apache", "Topic/com/shop/apache/clicks"):
+        assert decode_acls(apache.session.get(f"/kafka-acl/{path}").data) == (acl,)
+    paths = apache.zookeeper.dump()
+    assert not [path for path in paths if "/org/" in f"{path}/"]
+    births = {apache.session.get(path).czxid for path in paths if "/com/" in f"{path}/"}
+    assert len(births) == 1
+
+
+def test_what_an_earlier_namespace_of_the_new_name_left_is_not_taken_over(apache: AdminBench) -> None:  # KIP37-5
+    admin = apache.admin
+    apache.session.create(f"{kafka_paths.CONFIGS}/com/shop", znodes.encode_config({"retention.ms": "1"}), parents=True)
+    set_acls(apache.session, [Acl("User:b", AclOperation.ALL)], namespace="com:shop")
+    assert admin.move_namespace("org", "com:shop") == CommandOutcome()
+    left = [path for path in apache.zookeeper.dump() if path.endswith("/com/shop")]
+    assert left == ["/brokers/topics/com/shop"]
+
+
+@pytest.mark.parametrize(
+    ("namespace", "target", "error", "why"),
+    [
+        ("net", "com", 17, "no namespace 'net'"),
+        ("", "com", 17, "cannot be moved or replaced"),
+        ("org", "", 17, "cannot be moved or replaced"),
+        ("org", "org", 17, "one of the two lies inside the other"),
+        ("org", "org:apache", 17, "one of the two lies inside the other"),
+        ("org:apache", "org", 17, "one of the two lies inside the other"),
+        ("org", "a_b", 17, "a_b"),
+        ("org", "full", 36, "nothing is ever merged"),
+        ("org", "topic", 36, "nothing is ever merged"),
+        ("org", "topic:below", 36, "topic is a topic"),
+        ("org", "topic-0", 17, "would be one directory"),
+        ("org", "leaving:below", 17, "being deleted"),
+        ("going", "com", 17, "going:x is being deleted"),
+        ("moving", "com", 60, "moving:x is already under change"),
+        ("old", "com", 42, "no topic ID"),
+        ("org", "named", 36, "named:orders has ACLs already"),
+        ("org", "a" * 250, 17, "250"),
+    ],
+)
+def test_a_namespace_that_cannot_move_stays(
+    apache: AdminBench, namespace: str, target: str, error: int, why: str
+) -> None:
+    for each in ("full", "going", "moving", "old", "leaving"):
+        apache.admin.create_namespace(each)
+    inside = ("going:x", "leaving:x", "moving:x", "org:apache:orders")
+    apache.admin.create_topics([CreateTopic(each, 2, 1) for each in ("topic", *inside)])
+    apache.admin.delete_topics(["going:x"])
+    apache.admin.delete_namespace("leaving")
+    apache.session.create("/brokers/topics/old/x", znodes.encode_topic(None, {0: [1]}, version=2))
+    moving = znodes.encode_topic(TopicId(bytes(range(16))), {0: [1, 2]}, {0: [2]}, {0: [1]})
+    apache.session.set("/brokers/topics/moving/x", moving)
+    set_acls(apache.session, [Acl("User:b", AclOperation.READ)], topic="named:orders")
+    before = apache.zookeeper.dump()
+    outcome = apache.admin.move_namespace(namespace, target)
+    assert (outcome.error, why in outcome.message) == (error, True), outcome
+    assert apache.zookeeper.dump() == before
+
+
+def test_while_a_broker_is_older_nothing_is_done_with_namespaces_but_to_delete_them(apache: AdminBench) -> None:
+    admin, acl = apache.admin, Acl("User:a", AclOperation.READ)
+    admin.create_topics([CreateTopic("orders", 1, 1)])
+    apache.join(3, knows_namespaces=False)
+    refused = (
+        admin.create_namespace("net"),
+        admin.move_namespace("org", "net"),
+        admin.move_topic("orders", "org"),
+        admin.alter_namespace_configs("org", {"retention.ms": "1"}),
+        admin.alter_acls("org:", [acl]),
+    )
+    for outcome in refused:
+        assert outcome.error is KafkaError.UNSUPPORTED_VERSION
+        assert outcome.message == "broker 3 of 4 registered without the feature namespaces: upgrade all brokers first"
+    assert admin.alter_namespace_configs("", {"retention.ms": "1"}) == CommandOutcome()
+    assert admin.alter_acls("orders", [acl]) == CommandOutcome()
+    assert admin.delete_namespace("org", recursive=True) == CommandOutcome()

@@ -166,6 +166,19 @@ def test_what_was_acknowledged_is_known_by_partition_and_topic_id(new_cluster: N
     assert not invariants.acknowledged(ORDERS)
     cluster.produce("orders")
     assert invariants.acknowledged(ORDERS)
-    cluster.delete_topic("orders")
+    cluster.command(lambda admin: admin.create_namespace("org"))
+    cluster.command(lambda admin: admin.move_topic("orders", "org"))
+    assert invariants.acknowledged(TopicPartition("org:orders", 0))
+    cluster.delete_topic("org:orders")
     cluster.create_topic("orders", 1, 1)
     assert not invariants.acknowledged(ORDERS)
+
+
+def test_two_topics_of_one_id_are_noticed(new_cluster: NewCluster) -> None:  # KIP37-3
+    cluster = new_cluster()
+    invariants = Invariants(cluster)
+    cluster.create_topic("orders", 1, 1)
+    session = cluster.zookeeper.session("somebody")
+    session.create("/brokers/topics/twin", session.get("/brokers/topics/orders").data)
+    with pytest.raises(BrokenInvariantError, match=r"^twin and orders have one topic ID, "):
+        invariants.look()

@@ -98,16 +98,18 @@ def test_namespaces_configs_and_refusals_are_read_too() -> None:  # KIP37-3, KIP
     refused 17 create org:apache 0:1,2
     refused 19 produce orders 1
     expect offsets 2 org:a-1 3 6
+    as User:ann namespace move org com:shop
+    upgrade 3
     """
-    scenario = parse_scenario(text, "good")
-    assert scenario.scheme == "namespaced"
+    scenario = parse_scenario(f"older-brokers 2,3\n{text}", "good")
+    assert (scenario.scheme, scenario.older_brokers) == ("namespaced", (2, 3))
     values = [line.values for line in scenario.lines]
     assert values[:2] == [("org:apache",), ("org:apache", {"retention.ms": "5", "note": ""}, ["segment.ms"])]
     assert [(line.refused, line.verb, line.values) for line in scenario.lines[2:4]] == [
         (17, "create", ("org:apache", 0, 0, {0: (1, 2)})),
         (19, "produce", ("orders", 1)),
     ]
-    assert values[4] == (2, TopicPartition("org:a", 1), 3, 6)
+    assert values[4:] == [(2, TopicPartition("org:a", 1), 3, 6), ("org", "com:shop"), (3,)]
 
 
 def test_an_empty_scenario_has_three_brokers_with_two_log_dirs() -> None:
@@ -155,6 +157,8 @@ as User:ann expect topics a,b
         ("refused no delete orders", "'no' is no number from 1"),
         ("allow User:ann Fly orders", "'Fly' is no operation; there are All, Read,"),
         ("config org retention.ms", "'retention.ms' is no config such as retention.ms=60000 or -retention.ms"),
+        ("older-brokers 2,4", "there is no broker 4"),
+        ("upgrade 4", "there is no broker 4"),
         ("dance", "there is no 'dance'; there are create, alter, config, delete,"),
         ("expect", "there is no 'expect'"),
         ("expect rain", "there is no 'expect rain'"),

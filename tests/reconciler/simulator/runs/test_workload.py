@@ -21,6 +21,7 @@ def history(new_cluster: NewCluster, seed: int, for_ms: int = 120_000) -> list[s
 def test_in_a_few_minutes_administrators_do_everything_that_they_can(new_cluster: NewCluster) -> None:
     said = "\n".join(line for seed in range(4) for line in history(new_cluster, seed))
     assert re.search(r"admin  creates namespace \S+$", said, re.MULTILINE)
+    assert re.search(r"admin  moves namespace \S+ to \S+$", said, re.MULTILINE)
     assert re.search(r"admin  sets \S+ of \S.* to \S+$", said, re.MULTILINE)
     for deed in ("creates ", "deletes ", "grows ", "leaves ", "reassigns ", "elects the preferred leader of "):
         assert re.search(rf"admin  {deed}\S+( |$)(?!.*UNKNOWN)", said, re.MULTILINE), deed
