@@ -38,7 +38,7 @@ class ExpectedReplica(NamedTuple):
     leader: int
     isr: tuple[int, ...]
     moving: bool
-    """Whether it is being added or removed by a reassignment."""
+    """Whether it is being added or removed by a reassignment, or its partition is to be deleted (KIP-694)."""
 
 
 class Oracle:
@@ -165,6 +165,8 @@ class Oracle:
                 found = self._session.find(state_path(partition))
                 state = None if found is None else decode_state(found.data)
                 moving = {*node.adding.get(number, ()), *node.removing.get(number, ())}
+                if self._leaves(topic, ids[topic], number):
+                    moving |= set(brokers)
                 leader, isr = (-1, ()) if state is None else (state.leader, state.isr)
                 (self._leaving if may_go else self._wanted)[partition] = tuple(
                     ExpectedReplica(ids[topic], broker, leader, isr, broker in moving) for broker in brokers
@@ -179,6 +181,12 @@ class Oracle:
             return None
         topic_id = self._topics.get(topic)
         return request.total if request.topic_id in (None, None if topic_id is None else str(topic_id)) else None
+
+    def _leaves(self, topic: str, topic_id: TopicId | None, number: int) -> bool:
+        """Whether a partition is among those that a topic is to lose, from the request on."""
+        request = self._request(topic)
+        known = None if topic_id is None else str(topic_id)
+        return request is not None and request.topic_id in (None, known) and number >= request.total
 
     def _request(self, topic: str) -> FewerPartitionsRequest | None:
         node = self._session.find(delete_partitions_path(topic))

@@ -28,7 +28,7 @@ from reconciler.sources import zookeeper
 TOPICS, DELETE_TOPICS, CLUSTER_ID = zookeeper.TOPICS, zookeeper.MARKED, zookeeper.CLUSTER_ID
 CONTROLLER, CONTROLLER_EPOCH = zookeeper.CONTROLLER, zookeeper.CONTROLLER_EPOCH
 BROKERS = zookeeper.BROKERS
-DELETE_PARTITIONS = "/admin/delete_topic_partitions"
+DELETE_PARTITIONS = zookeeper.FEWER_PARTITIONS
 REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 PREFERRED_ELECTION = "/admin/preferred_replica_election"
 DELETE_NAMESPACES = "/admin/delete_namespaces"

@@ -238,6 +238,7 @@ class _TreeWalk:
                     self._keep(path, *found)
         self._keep_tree(self._children(znodes.BROKERS) or ())
         self._keep_tree(self._children(znodes.MARKED) or ())
+        self._keep_tree(self._children(znodes.FEWER_PARTITIONS) or ())
         topics = self._children(znodes.TOPICS)
         if topics is None:
             raise UsageError(self._no_topics())
@@ -325,8 +326,9 @@ class _TreeWalk:
                     ) from error
 
     def _marks(self) -> tuple[object, ...]:
-        """Marks that change with the controller and with the lists of topics, brokers and topics to delete."""
-        paths = (znodes.CONTROLLER_EPOCH, znodes.TOPICS, znodes.BROKERS, znodes.MARKED)
+        """Marks that change with the controller and with the lists of topics, brokers and what is to be deleted."""
+        lists = (znodes.TOPICS, znodes.BROKERS, znodes.MARKED, znodes.FEWER_PARTITIONS)
+        paths = (znodes.CONTROLLER_EPOCH, *lists)
         stats = [found and found[1] for _, found in self._fetch(paths)]
         return tuple(stat and (stat.czxid, stat.mzxid, stat.pzxid) for stat in stats)
 

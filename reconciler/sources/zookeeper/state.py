@@ -49,7 +49,7 @@ def _add_topics(builder: DesiredBuilder, nodes: Mapping[str, Znode], lost: list[
     below = _below(nodes, znodes.TOPICS)
     topics, homes = znodes.split_topics({path: node.data for path, node in below.items()})
     lost += [f"topic {name}: its node {topic.problem}" for name, topic in topics.items() if topic.problem]
-    problems: list[str] = []
+    going, problems = _leaving_partitions(nodes)
     unread = []
     owners: dict[str, str] = {}
     for name, topic in topics.items():
@@ -62,6 +62,7 @@ def _add_topics(builder: DesiredBuilder, nodes: Mapping[str, Znode], lost: list[
         builder.topic(name, topic_id)
         for partition, replicas in sorted(topic.partitions.items()):
             home = homes.get((name, partition))
+            goes = name in going and going[name][0] in (None, topic.topic_id) and partition >= going[name][1]
             state = znodes.decode_state(below[home].data) if home else None
             if home and state is None:
                 unread.append(f"{name}-{partition}")
@@ -72,7 +73,7 @@ def _add_topics(builder: DesiredBuilder, nodes: Mapping[str, Znode], lost: list[
                 replicas,
                 isr=state.isr if state else (),
                 adding=topic.adding.get(partition, ()),
-                removing=topic.removing.get(partition, ()),
+                removing=replicas if goes else topic.removing.get(partition, ()),
                 leader=state.leader if state else -1,
                 leader_epoch=state.leader_epoch if state else None,
                 partition_epoch=below[home].version if home else None,
@@ -85,6 +86,22 @@ def _add_topics(builder: DesiredBuilder, nodes: Mapping[str, Znode], lost: list[
             f"{listed(unread)}"
         )
     return problems
+
+
+def _leaving_partitions(nodes: Mapping[str, Znode]) -> tuple[dict[str, tuple[str | None, int]], list[str]]:
+    """Read the requests for fewer partitions, by topic, and the problems with them (KIP694-3).
+
+    What leaves is being removed from all its brokers. A request of an earlier topic of the name has another topic ID.
+    """
+    found, unread = {}, []
+    for name, node in sorted(_below(nodes, znodes.FEWER_PARTITIONS).items()):
+        request = znodes.decode_fewer_partitions(node.data)
+        if request is None:
+            unread.append(name)
+        else:
+            found[name] = request
+    they = f"the request for fewer partitions of {count(len(unread), 'topic')} cannot be read, so all of theirs count"
+    return found, [f"{they} as wanted: {listed(unread)}"] if unread else []
 
 
 def _add_brokers(builder: DesiredBuilder, nodes: Mapping[str, Znode]) -> list[str]:

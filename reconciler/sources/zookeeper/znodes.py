@@ -20,13 +20,18 @@ from layout.json_text import is_int
 from layout.topic import TopicPartition
 
 TOPICS, BROKERS, MARKED = "/brokers/topics", "/brokers/ids", "/admin/delete_topics"
+FEWER_PARTITIONS = "/admin/delete_topic_partitions"
 CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH = "/cluster/id", "/controller", "/controller_epoch"
 MIGRATION, CONFIGS, CLUSTER_CONFIG = "/migration", "/config/topics", "/config/brokers/<default>"
 CONFIG_CHANGES = "/config/changes"
-"""Paths below the cluster's root; a topic that is to go is marked below :data:`MARKED`."""
+"""Paths below the cluster's root; a topic that is to go is marked below :data:`MARKED`.
+
+One that is to have fewer partitions has a request in a node of its full name below :data:`FEWER_PARTITIONS` (KIP-694).
+"""
 
 KEPT = re.compile(
-    r"(?:/.*)?/(?:brokers/topics(?:/.+)?|brokers/ids/[^/]+|cluster/id|controller_epoch|admin/delete_topics/.+|migration)",
+    r"(?:/.*)?/(?:brokers/topics(?:/.+)?|brokers/ids/[^/]+|cluster/id|controller_epoch|admin/delete_topics/.+"
+    r"|admin/delete_topic_partitions/[^/]+|migration)",
     re.DOTALL,
 )
 """Matches the whole paths of the nodes to read, below any chroot."""
@@ -237,6 +242,18 @@ def decode_features(data: bytes) -> frozenset[str]:
     """Decode the names of the features in a broker's registration; none when it cannot be read, or is older."""
     features = _object(data).get("features")
     return frozenset(features) if isinstance(features, dict) else frozenset()
+
+
+def decode_fewer_partitions(data: bytes) -> tuple[str | None, int] | None:
+    """Read a request for fewer partitions: the topic's ID, if it had one, and how many partitions stay (KIP694-3).
+
+    The proposal names the node and draws no form for it; this reads the simulator's. None when it cannot be read.
+    """
+    found = _object(data)
+    topic_id, total = found.get("topic_id"), found.get("delete_partitions")
+    if (topic_id is None or isinstance(topic_id, str)) and is_int(total, 32) and total > 0:
+        return topic_id, total
+    return None
 
 
 def encode_controller(node_id: int, timestamp_ms: int = 0) -> bytes:

@@ -54,6 +54,8 @@ ID = "b8tRS7h4TJ2Vt43Dp85v2A"  # the example of KIP-516
         ("/controller", False),
         ("/admin/delete_topics/orders", True),
         ("/admin/delete_topics", False),
+        ("/admin/delete_topic_partitions/org:orders", True),
+        ("/admin/delete_topic_partitions", False),
         ("/config/topics/orders", False),
         ("/migration", True),
         ("/zookeeper/config", False),

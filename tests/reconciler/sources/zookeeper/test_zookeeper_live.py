@@ -138,6 +138,8 @@ NODES = {
     **topic_nodes("org:apache:orders", {0: [3]}, leader_epoch=6),
     "/admin/delete_topics/legacy": b"",
     "/admin/delete_topics/org/apache/orders": b"",
+    # KIP694-3
+    "/admin/delete_topic_partitions/orders": b'{"topic_id":null,"delete_partitions":1}',
     "/config/topics/orders": b"{}",
 }
 ORDERS = "/brokers/topics/orders"
@@ -196,6 +198,7 @@ def test_a_node_has_its_creating_transaction_and_its_version() -> None:
         (STATE, lambda tree: tree.create("/brokers/ids/3", b"{}")),
         (STATE, lambda tree: tree.delete("/brokers/ids/2")),
         (STATE, lambda tree: tree.create("/admin/delete_topics/orders")),
+        (STATE, lambda tree: tree.create("/admin/delete_topic_partitions/legacy")),
         ("/brokers/ids/1", lambda tree: tree.delete("/brokers/ids/2")),
         ("/admin/delete_topics/org/apache", lambda tree: tree.delete("/admin/delete_topics/org/apache/orders")),
         ("/brokers/topics/org/apache", lambda tree: tree.create("/brokers/topics/org/apache/more", b"{}")),
