@@ -97,6 +97,19 @@ def namespace_path(namespace: Namespace) -> str:
     return str(namespace).replace(NAMESPACE_SEPARATOR, "/")
 
 
+def check_namespace_depth(namespace: Namespace) -> None:
+    """Make sure that a scan of a log dir finds what lies in a namespace: it follows a limited number of tiers.
+
+    Raises:
+        InvalidNameError: the namespace has more.
+    """
+    if len(namespace.tiers) > DEEPEST_TIER:
+        raise InvalidNameError(
+            f"namespace {namespace!s:.80} has {len(namespace.tiers)} tiers, and {DEEPEST_TIER} are the most that a "
+            "scan of a log dir follows: take fewer"
+        )
+
+
 def check_namespace_fits(log_dir: str, namespace: Namespace) -> None:
     """Make sure that everything that may be created in a namespace has a path that the system can open.
 
@@ -104,8 +117,9 @@ def check_namespace_fits(log_dir: str, namespace: Namespace) -> None:
     and no temporary file can fail.
 
     Raises:
-        InvalidNameError: the namespace does not fit; the message has the numbers.
+        InvalidNameError: the namespace does not fit, or has too many tiers; the message has the numbers.
     """
+    check_namespace_depth(namespace)
     path = f"{log_dir.rstrip('/')}/{namespace_path(namespace)}".rstrip("/")
     length, limit = len(path.encode("utf-8", "surrogateescape")), MAX_PATH - _ROOM_FOR_A_FILE
     if length > limit:

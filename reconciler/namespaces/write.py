@@ -107,13 +107,18 @@ def read_namespace(client: Any, address: str, namespace: str) -> NamespaceSeen:
 
 
 def check_all_newer(seen: NamespaceSeen, address: str, override: str) -> None:
-    """Make sure that no registered broker is one that does not know namespaces.
+    """Make sure that brokers are registered, and that none of them is one that does not know namespaces.
 
     ``override``: the option that does without, for the message.
 
     Raises:
-        RefusedError: some do not; the message names them.
+        RefusedError: some do not, and the message names them; or none is registered, so that nobody says it.
     """
+    if not seen.brokers:
+        raise RefusedError(
+            f"{address}: no broker is registered, so nothing says whether all of them know namespaces: start them, and "
+            f"run this again (override: {override})"
+        )
     older = [node_id for node_id, knows in seen.brokers.items() if not knows]
     if older:
         who = f"{'broker' if len(older) == 1 else 'brokers'} {listed(older)} of {len(seen.brokers)}"

@@ -14,6 +14,7 @@ from layout.scheme import (
     MAX_PATH,
     STAGING_DIR,
     Scheme,
+    check_namespace_depth,
     check_namespace_fits,
     namespace_path,
     partition_path,
@@ -110,6 +111,15 @@ def test_a_namespace_fits_as_long_as_a_directory_and_a_file_of_255_bytes_fit_bel
     check_namespace_fits("/" + "d" * (longest - 1) + "/", namespace)
     with pytest.raises(InvalidNameError, match=f"{MAX_PATH - 2 * 256 + 1} bytes"):
         check_namespace_fits("/" + "d" * longest, namespace)
+
+
+def test_a_namespace_has_no_more_tiers_than_a_scan_follows() -> None:
+    check_namespace_fits("/d", Namespace(("t",) * 64))
+    for check in (check_namespace_depth, lambda namespace: check_namespace_fits("/d", namespace)):
+        with pytest.raises(
+            InvalidNameError, match="has 65 tiers, and 64 are the most that a scan of a log dir follows"
+        ):
+            check(Namespace(("t",) * 65))
 
 
 def test_bytes_count_for_a_path_and_characters_do_not() -> None:

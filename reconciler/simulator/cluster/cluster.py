@@ -40,7 +40,7 @@ from reconciler.simulator.admin import (
 )
 from reconciler.simulator.cluster.member import ClusterSettings, Member
 from reconciler.simulator.cluster.oracle import Oracle
-from reconciler.simulator.kernel import ANONYMOUS, MetadataRequest, Record, Response, World
+from reconciler.simulator.kernel import ANONYMOUS, MetadataRequest, OfClient, Record, Response, World
 from reconciler.simulator.machine import AcknowledgedRecord, BelievedPartition, ClientMetadata, Consumer, Producer
 from reconciler.simulator.zookeeper import CLUSTER_ID, CONTROLLER, ZooKeeper, make_base
 from reconciler.sources.zookeeper import decode_controller, encode_cluster_id
@@ -246,7 +246,7 @@ class Cluster:
         self.consumer.on_record(believed, record)
 
     def delete_partitions(
-        self, topic: str, total: int, delay_ms: int = 0, timeout_ms: int = 5_000
+        self, topic: str, total: int, delay_ms: int = 0, timeout_ms: int = 5_000, *, principal: str = ANONYMOUS
     ) -> DeletePartitionsResponse:
         """Send the controller a request for fewer partitions, and return its answer (KIP694-2).
 
@@ -257,7 +257,7 @@ class Cluster:
         request = DeletePartitionsRequest((DeletePartitionsTopic(topic, total, delay_ms),), timeout_ms)
         member = self._controllers_member()
         answers: list[Response | None] = []
-        self.world.network.call("client-1", member.name, request, answers.append)
+        self.world.network.call("client-1", member.name, OfClient(principal, request), answers.append)
         self.run_until(f"{member.name} answers", lambda: bool(answers))
         if not isinstance(answers[0], DeletePartitionsResponse):
             raise RefusedError(f"{member.name} gives no answer")

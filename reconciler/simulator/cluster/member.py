@@ -224,9 +224,11 @@ class Member:
         settings = replace(self._settings.controller, crash_before=self._power_goes)
         return Controller(self.node_id, broker_epoch, self.network, timers, journal, settings, extensions=[fewer])
 
-    def _administer(self, request: DeletePartitionsRequest, answer: Callable[[DeletePartitionsResponse], None]) -> None:
+    def _administer(
+        self, request: DeletePartitionsRequest, answer: Callable[[DeletePartitionsResponse], None], principal: str
+    ) -> None:
         """Hand a request to the commands of the controller of this moment."""
-        self.admin.take_delete_partitions(request, answer)
+        self.admin.take_delete_partitions(request, answer, principal)
 
     def _was_purged(self, purged: Purged) -> None:
         self.purged(purged)

@@ -94,6 +94,14 @@ class Numbered:
 
 
 @dataclass(frozen=True, slots=True)
+class OfClient:
+    """A client's request that has no field for who sends it, with the principal that its connection has."""
+
+    principal: str
+    request: DeletePartitionsRequest
+
+
+@dataclass(frozen=True, slots=True)
 class AlterIsrRequest:
     """Asks the controller for another in-sync set; valid only from the leader, at its newest epochs."""
 
@@ -245,6 +253,7 @@ Request: TypeAlias = (
     | ProduceRequest
     | MetadataRequest
     | DeletePartitionsRequest
+    | OfClient
 )
 
 Response: TypeAlias = (

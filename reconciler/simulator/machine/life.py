@@ -31,6 +31,7 @@ from reconciler.protocol import (
 )
 from reconciler.simulator.controller import Controller
 from reconciler.simulator.kernel import (
+    ANONYMOUS,
     AlterIsrRequest,
     Answer,
     EpochEndRequest,
@@ -38,6 +39,7 @@ from reconciler.simulator.kernel import (
     ListOffsetsRequest,
     MetadataRequest,
     Numbered,
+    OfClient,
     ProduceRequest,
     Request,
 )
@@ -62,13 +64,16 @@ from reconciler.simulator.zookeeper import (
 )
 from reconciler.sources.zookeeper import decode_controller, encode_log_dir_event
 
-Administer: TypeAlias = Callable[[DeletePartitionsRequest, Callable[[DeletePartitionsResponse], None]], None]
+Administer: TypeAlias = Callable[[DeletePartitionsRequest, Callable[[DeletePartitionsResponse], None], str], None]
+"""Takes a request of an administrator, what answers it, and the principal whose it is."""
 
 _DELETE_PARTITIONS_VERSION = 1
 """The version in which each topic has its own delay."""
 
 
-def refuse_to_administer(request: DeletePartitionsRequest, answer: Callable[[DeletePartitionsResponse], None]) -> None:
+def refuse_to_administer(
+    request: DeletePartitionsRequest, answer: Callable[[DeletePartitionsResponse], None], principal: str
+) -> None:
     """Answer for a broker that nobody gave the commands of an administrator: it is not the controller."""
     answer(DeletePartitionsResponse(KafkaError.NOT_CONTROLLER))
 
@@ -96,7 +101,7 @@ class BrokerLife:
         self.registered: Callable[[Session], None] = lambda session: None
         """Called with each session under which the broker is registered."""
         self.administer: Administer = refuse_to_administer
-        """Called with each request of an administrator, and how to answer it."""
+        """Called with each request of an administrator."""
         self.unreported = 0
         """How many failed log dirs have no node in ZooKeeper yet."""
         self.configs = BrokerConfigs(host, self.store)
@@ -206,18 +211,19 @@ class BrokerLife:
                 self.serving.epoch_end(request, answer)
             case MetadataRequest():
                 answer(self.metadata.answer(request, self.authorizer()))
-            case DeletePartitionsRequest():
+            case DeletePartitionsRequest() | OfClient():
                 self._delete_partitions(request, answer)
 
-    def _delete_partitions(self, sent: DeletePartitionsRequest, answer: Answer) -> None:
-        """Hand on a request and its answer as they are on the wire (KIP694-2)."""
+    def _delete_partitions(self, sent: DeletePartitionsRequest | OfClient, answer: Answer) -> None:
+        """Hand on a request and its answer as they are on the wire (KIP694-2), with the principal of its connection."""
+        principal, plain = (sent.principal, sent.request) if isinstance(sent, OfClient) else (ANONYMOUS, sent)
 
         def encoded(response: DeletePartitionsResponse) -> None:
             data = encode_message(response, _DELETE_PARTITIONS_VERSION)
             answer(decode_response(DeletePartitionsResponse, data, _DELETE_PARTITIONS_VERSION))
 
-        data = encode_message(sent, _DELETE_PARTITIONS_VERSION)
-        self.administer(decode_delete_partitions(data, _DELETE_PARTITIONS_VERSION), encoded)
+        data = encode_message(plain, _DELETE_PARTITIONS_VERSION)
+        self.administer(decode_delete_partitions(data, _DELETE_PARTITIONS_VERSION), encoded, principal)
 
     def _update_metadata(self, sent: UpdateMetadataRequest, number: int | None) -> KafkaError:
         """Take over a request as it is on the wire, in the form with topic IDs and modes (KIP694-1).

@@ -163,19 +163,18 @@ class _Runner:
         active = self.cluster.active
         if active is None:
             raise RefusedError("there is no controller to ask")
-        if principal == ANONYMOUS and 0 < total < sum(each.topic == topic for each in self.cluster.oracle.wanted()):
-            self._fewer(topic, total, delay_ms)
+        if 0 < total < sum(each.topic == topic for each in self.cluster.oracle.wanted()):
+            self._fewer(topic, total, delay_ms, principal)
             return
-        # The message says nothing of who sends it, so somebody's command is given to the controller's broker itself.
         found = active.admin.set_partitions(topic, total, delay_ms, principal)
         for warning in found.warnings:
             self.cluster.world.history.say("admin", warning)
         if found.outcome.error is not KafkaError.NONE:
             raise AnsweredError(found.outcome.error, "the controller", found.outcome.message)
 
-    def _fewer(self, topic: str, total: int, delay_ms: int) -> None:
+    def _fewer(self, topic: str, total: int, delay_ms: int, principal: str) -> None:
         """Send the message that the command sends for a smaller number (KIP694-2)."""
-        answer = self.cluster.delete_partitions(topic, total, delay_ms)
+        answer = self.cluster.delete_partitions(topic, total, delay_ms, principal=principal)
         for found in answer.topics:
             for each in found.partitions:
                 for warning in warnings_of(KafkaError(each.error)):

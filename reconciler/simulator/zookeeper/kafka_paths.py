@@ -21,7 +21,8 @@ The simulator takes the first, for configs and ACLs alike: with the second, noth
 from __future__ import annotations
 
 from layout.errors import InvalidNameError
-from layout.topic import NAMESPACE_SEPARATOR, TopicPartition, check_full_topic_name
+from layout.scheme import check_namespace_depth
+from layout.topic import NAMESPACE_SEPARATOR, Namespace, TopicPartition, check_full_topic_name, namespace_of
 from reconciler.simulator.zookeeper.server import Session
 from reconciler.sources import zookeeper
 
@@ -105,12 +106,13 @@ def broker_path(node_id: int) -> str:
 
 
 def check_name(topic: str) -> None:
-    """Check a topic's full name against the rules of Kafka, of namespaces and of ZooKeeper's paths.
+    """Check a topic's full name against the rules of Kafka, of namespaces, of their disks and of ZooKeeper's paths.
 
     Raises:
         InvalidNameError: the name breaks a rule.
     """
     check_full_topic_name(topic)
+    check_namespace_depth(Namespace.parse(namespace_of(topic)))
     *tiers, local = topic.split(NAMESPACE_SEPARATOR)
     if tiers and PARTITIONS in (*tiers, local):
         raise InvalidNameError(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -108,6 +109,9 @@ def test_a_broker_that_does_not_say_that_it_knows_namespaces_is_older(client: Si
     assert seen.brokers == {"1": True, "2": False, "3": False}
     with pytest.raises(RefusedError, match=r"brokers 2, 3 of 3 registered without .*\(override: --older-brokers\)"):
         check_all_newer(seen, "zk", "--older-brokers")
+    nobody = replace(seen, brokers={})
+    with pytest.raises(RefusedError, match=r"no broker is registered, so nothing says .*\(override: --older-brokers\)"):
+        check_all_newer(nobody, "zk", "--older-brokers")
 
 
 @pytest.mark.parametrize(

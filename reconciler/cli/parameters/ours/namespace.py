@@ -131,7 +131,7 @@ def _zookeeper_options(function: Callable[..., Exit]) -> Callable[..., Exit]:
         output_options(*TEXT_FORMATS),
         click.option(
             "--older-brokers", is_flag=True,
-            help="Write though a registered broker does not know namespaces, and goes by the cluster's alone.",
+            help="Write though a broker does not know namespaces, or none is registered that could say so.",
         ),
         click.option("--dry-run", is_flag=True, help="Show what would hold, and write nothing."),
         click.argument("namespace"),
@@ -152,8 +152,8 @@ def configs(**given: Any) -> Exit:
     """Show the configs that hold for a namespace of a cluster that is kept in ZooKeeper, each with where it is from.
 
     A namespace's own value comes before that of the tier above it, and the cluster's default comes last. A change is
-    one transaction, and is refused while a registered broker does not know namespaces (exit code 3). Exit code 4:
-    something else changed meanwhile, and nothing was written.
+    one transaction, and is refused while a registered broker does not know namespaces, or none is registered (exit code
+    3). Exit code 4: something else changed meanwhile, and nothing was written.
     """
     return carry_out("ours.namespace_nodes", given, "configs")
 
@@ -176,7 +176,7 @@ def acls(**given: Any) -> Exit:
     """Show the ACLs of a namespace of a cluster that is kept in ZooKeeper, and those above it, with which count.
 
     The innermost tier that has any decides what is allowed, and a Deny counts at every tier. A change is one
-    transaction, and is refused while a registered broker does not know namespaces (exit code 3). Exit code 4:
-    something else changed meanwhile, and nothing was written.
+    transaction, and is refused while a registered broker does not know namespaces, or none is registered (exit code 3).
+    Exit code 4: something else changed meanwhile, and nothing was written.
     """
     return carry_out("ours.namespace_nodes", given, "acls")

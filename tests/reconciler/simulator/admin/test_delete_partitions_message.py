@@ -6,9 +6,11 @@ import pytest
 
 from logstore import KafkaError
 from reconciler.protocol import DeletePartitionsRequest, DeletePartitionsResponse, DeletePartitionsTopic
+from reconciler.simulator.admin import CreateTopic
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.controller.fewer_partitions import FewerPartitions
-from reconciler.simulator.kernel import Response
+from reconciler.simulator.kernel import ANONYMOUS, OfClient, Response
+from reconciler.simulator.zookeeper import AuthorizerSettings
 from tests.reconciler.simulator.conftest import NewCluster
 
 Answered = list[tuple[str, int, int, int]]
@@ -27,7 +29,7 @@ def ask(cluster: Cluster, *topics: DeletePartitionsTopic, timeout_ms: int = 5_00
     answers: list[Response | None] = []
     active = cluster.active
     assert active is not None
-    request = DeletePartitionsRequest(topics, timeout_ms)
+    request = OfClient("User:ann", DeletePartitionsRequest(topics, timeout_ms))
     cluster.world.network.call("client-3", broker or active.name, request, answers.append)
     cluster.run_until("an answer", lambda: bool(answers))
     return answers[0]
@@ -50,6 +52,15 @@ def test_each_topic_has_its_own_delay_and_each_partition_its_status(cluster: Clu
     cluster.run(for_ms=60_000)
     assert cluster.oracle.leaving() == []
     assert {each.topic: each.partition for each in sorted(cluster.oracle.wanted())} == {"orders": 0, "clicks": 1}
+
+
+def test_a_request_of_a_principal_that_may_not_delete_is_refused(new_cluster: NewCluster) -> None:  # KIP37-6
+    cluster = new_cluster(authorizer=AuthorizerSettings(("User:root",)))
+    cluster.command(lambda admin: admin.create_topics([CreateTopic("orders", 2, 1)], "User:root")["orders"])
+    for principal in ("User:bob", ANONYMOUS):
+        response = cluster.delete_partitions("orders", 1, principal=principal)
+        assert answered(response) == [("orders", -1, 0, KafkaError.TOPIC_AUTHORIZATION_FAILED)]
+    assert answered(cluster.delete_partitions("orders", 1, principal="User:root")) == [("orders", 1, -1, 0)]
 
 
 def test_the_answer_comes_when_clients_may_no_longer_write(cluster: Cluster) -> None:

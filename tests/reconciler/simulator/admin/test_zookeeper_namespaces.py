@@ -39,6 +39,7 @@ def test_those_below_a_namespace_are_listed(apache: AdminBench) -> None:  # KIP3
         ("deleting", 17),
         ("a:partitions", 17),
         ("no:x", 36),
+        (":".join("t" * 65), 17),
     ],
 )
 def test_a_namespace_that_cannot_be_created_is_refused(apache: AdminBench, namespace: str, error: int) -> None:

@@ -15,6 +15,7 @@ from reconciler.sources.zookeeper import (
     CLUSTER_ID,
     CONTROLLER,
     CONTROLLER_EPOCH,
+    FEWER_PARTITIONS,
     MARKED,
     MIGRATION,
     NAMESPACES_FEATURE,
@@ -307,7 +308,8 @@ def test_the_tiers_of_a_topic_are_the_nodes_above_its_own(topic: str, path: str)
 
 
 def test_every_node_that_says_what_brokers_hold_is_kept() -> None:
-    for path in (CLUSTER_ID, CONTROLLER_EPOCH, MIGRATION, TOPICS, f"{TOPICS}/orders", f"{MARKED}/orders"):
+    below = (f"{root}/orders" for root in (TOPICS, MARKED, FEWER_PARTITIONS))
+    for path in (CLUSTER_ID, CONTROLLER_EPOCH, MIGRATION, TOPICS, *below):
         assert znodes.keep(path)
         assert znodes.keep(f"/chroot{path}")
     assert not znodes.keep(CONTROLLER)
