@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from layout.ids import TopicId
+from logstore.namespaces import rename_topic
 from reconciler.broker import Broker
 from reconciler.errors import InvalidRequestError, UsageError
 from reconciler.protocol import MAX_PARTITIONS, ControlRequest, PartitionState, RequestType, TopicState
@@ -29,6 +30,18 @@ from tests.reconciler.protocol.control_requests import (
 )
 
 TYPES = pytest.mark.parametrize("kind", list(RequestType))
+
+
+def test_the_next_topic_of_a_name_that_was_given_up_begins_anew(sim: Sim) -> None:  # KIP516-13
+    sim.put("orders-0", A)
+    broker = sim.start()
+    assert answer(broker, leader_and_isr(FULL, topic("orders", A, state(0, 7)))) == {"orders-0": 0}
+    rename_topic(broker.store, "orders", "sales")
+    another = leader_and_isr(INCREMENTAL, topic("orders", B, state(0, 1)))
+    assert answer(broker, another) == {"orders-0": 11}
+    broker.forget("orders")
+    assert answer(broker, another) == {"orders-0": 0}
+    assert broker.leader_epoch(ORDERS) == 1
 
 
 def test_a_broker_has_the_number_of_its_log_dirs(sim: Sim) -> None:

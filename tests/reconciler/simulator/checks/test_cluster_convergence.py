@@ -105,6 +105,20 @@ def test_what_is_left_over_is_reported(cluster: Cluster) -> None:
         assert f"broker-3: {name} is left over" in wrong
 
 
+def test_an_empty_tier_that_lost_its_marker_is_let_be_where_a_disk_of_the_machine_was_replaced(
+    cluster: Cluster,
+) -> None:
+    for node_id, file in ((2, None), (3, None), (3, "file")):
+        tier = Path(cluster.members[node_id].disks.log_dirs[0], "org" if file is None else "net")
+        tier.mkdir()
+        if file is not None:
+            (tier / file).touch()
+    cluster.world.history.say("broker-3", "disk_replaced: disk 2 is replaced by an empty one")
+    wrong = rest_of(cluster)
+    assert "broker-2: org is left over" in wrong and "broker-3: net is left over" in wrong
+    assert "broker-3: org" not in wrong
+
+
 def test_what_is_staged_long_after_its_due_time_or_without_a_record_is_reported(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # KIP516-6

@@ -29,6 +29,58 @@ def test_every_scenario_that_is_shipped_plays_to_its_end(name: str) -> None:
     assert outcome.steps == len(parse_scenario(shipped_scenarios()[name], name).lines)
 
 
+# KIP37-3, KIP516-13
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Two topics have changed names while a broker was away: it knows each by its ID.
+        """namespace create net
+        create net:orders 0:3,1 1:1,2
+        produce net:orders 6
+        stop 3
+        namespace move org tmp
+        namespace move net org
+        namespace move tmp net
+        wait 5s
+        crash 2
+        start 3
+        wait 20s
+        start 2
+        wait 20s
+        expect records org:orders 6
+        expect records net:orders 4
+        rest""",
+        # The old name has another topic by now.
+        """stop 3
+        namespace move org com:shop
+        namespace create org
+        create org:orders 0:1,2
+        produce org:orders 2
+        start 3
+        wait 20s
+        expect records com:shop:orders 4
+        expect live 3 com:shop:orders-1 1
+        rest""",
+        # Of a broker that has lost one of two replicas, the other is renamed first, and none is made beside it.
+        """stop 2
+        disk-replaced 2 0
+        namespace move org com
+        wait 5s
+        start 2
+        wait 20s
+        expect live 2 com:orders-0 1
+        expect live 2 com:orders-1 1
+        expect absent 2 org:orders-0
+        expect absent 2 org:orders-1
+        expect records com:orders 4
+        rest""",
+    ],
+)
+def test_a_namespace_moves_whatever_else_happens_meanwhile(text: str) -> None:
+    begin = "scheme namespaced\nnamespace create org\ncreate org:orders 0:1,2 1:2,3\nproduce org:orders 4\n"
+    assert played(begin + text) is None
+
+
 WRONG = {
     "expect live": ("expect live 3 orders-0 1", "broker 3 has nothing live for orders-0, and "),
     "expect staged": ("expect staged 1 orders-0 1", "broker 1 has nothing staged, and orders-0 of "),
