@@ -35,7 +35,8 @@ class InvalidRequestError(MetadataError):
     def __init__(self, location: str, reasons: Sequence[str], what: str = "LeaderAndIsr request") -> None:
         """Join the first reasons into one message, and count the others; ``what`` names the expected message."""
         more = f"; and {len(reasons) - SHOWN_REASONS} more" if len(reasons) > SHOWN_REASONS else ""
-        super().__init__(f"{location} is not a {what}: {'; '.join(reasons[:SHOWN_REASONS])}{more}")
+        article = "an" if what[:1] in "AEIOU" else "a"
+        super().__init__(f"{location} is not {article} {what}: {'; '.join(reasons[:SHOWN_REASONS])}{more}")
         self.location = location
         self.reasons = tuple(reasons)
 
