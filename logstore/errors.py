@@ -66,6 +66,14 @@ class InventoryError(LogStoreError):
     """An inventory file is damaged, is no inventory, or has an unknown schema version."""
 
 
+class InventoryStoreError(LogStoreError):
+    """An object store or another file system with inventories is not there, does not answer, fails or refuses."""
+
+
+class StoreDownError(InventoryStoreError):
+    """No file can be had: the store does not answer or fails at every try, or there is no room for a copy."""
+
+
 class UnreadableFileError(LogStoreError):
     """A file of a log dir is no plain file, is larger than its limit, or the system refuses to read it."""
 

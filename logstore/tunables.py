@@ -111,6 +111,12 @@ LOG_DIR_ROWS_AT_ONCE: Final = 64
 INVENTORY_ROWS_AT_ONCE: Final = 1 << 17
 """Rows that are gathered before a write, so that many small log dirs make few row groups."""
 
+STORE_BYTES_AT_ONCE: Final = 1 << 20
+"""Bytes in one read from an object store; a request takes some milliseconds, and this much about ten."""
+
+STORE_THREADS: Final = 8
+"""Inventories that are fetched from an object store together: they wait for its answers, and one file is small."""
+
 SWEEP_AT_ONCE: Final = 512
 """Partition dirs that a sweep of a watch reads at a time: 5 ms when they are cached, and other work waits no longer
 than that."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.object_store import ObjectStore, object_store
 from tools.real_broker.fixtures.archive import unpack
 
 settings.register_profile("reproducible", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -77,3 +79,18 @@ def corpus(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("corpus")
     unpack(archive, folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def _object_store() -> Iterator[ObjectStore]:
+    with object_store() as store:
+        yield store
+
+
+@pytest.fixture
+def s3(_object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
+    """An object store with one empty bucket, which the environment names."""
+    for name, value in _object_store.environment().items():
+        monkeypatch.setenv(name, value)
+    _object_store.empty()
+    return _object_store

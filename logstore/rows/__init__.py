@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         read_inventory,
         write_inventory,
     )
+    from logstore.rows.inventory_layout import parse_scan_name, write_scan
     from logstore.rows.inventory_set import InventorySet, read_inventory_set
     from logstore.rows.rows import (
         SCHEMA_VERSION,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         plain_row,
         utf8,
     )
+    from logstore.rows.uris import check_uri, is_uri, list_uri, path_of_uri
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -43,6 +45,7 @@ else:
                 "read_inventory",
                 "write_inventory",
             ),
+            "inventory_layout": ("parse_scan_name", "write_scan"),
             "inventory_set": ("InventorySet", "read_inventory_set"),
             "rows": (
                 "Columns",
@@ -59,6 +62,7 @@ else:
                 "plain_row",
                 "utf8",
             ),
+            "uris": ("check_uri", "is_uri", "list_uri", "path_of_uri"),
         },
     )
 
@@ -77,10 +81,15 @@ __all__ = [
     "Row",
     "by_column",
     "check_inventory",
+    "check_uri",
     "columns_to_batch",
     "concat_columns",
     "inventory_form",
     "inventory_log_dirs",
+    "is_uri",
+    "list_uri",
+    "parse_scan_name",
+    "path_of_uri",
     "plain_row",
     "read_inventory",
     "read_inventory_set",
@@ -88,4 +97,5 @@ __all__ = [
     "to_table",
     "utf8",
     "write_inventory",
+    "write_scan",
 ]

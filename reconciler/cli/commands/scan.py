@@ -1,17 +1,20 @@
 """``logstore scan``: lists the content of log dirs, for people and for other programs, and judges nothing.
 
-One log dir is scanned and written at a time, so a fleet of trees needs no more memory than its largest broker.
+One log dir is scanned and written at a time, so a fleet of trees needs no more memory than its largest broker. A folder
+or a URI takes inventories, one for each broker (:mod:`logstore.rows.inventory_layout`).
 """
 
 from __future__ import annotations
 
 import itertools
+import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from logstore.log_dir import FallbackRecords
-from logstore.rows import SCHEMA_VERSION, MetadataState
+from logstore.log_dir import FallbackRecords, read_identity
+from logstore.rows import SCHEMA_VERSION, MetadataState, check_uri, is_uri, path_of_uri, write_scan
 from logstore.scan import scan_all
 from reconciler.cli.frame import (
     Column,
@@ -22,12 +25,15 @@ from reconciler.cli.frame import (
     check_output,
     destination,
     fallback_records,
+    is_standard,
     open_page,
+    refuse_inside,
     say,
     sort_inputs,
     with_progress,
     write_rows,
 )
+from reconciler.errors import UsageError
 from reconciler.text import age, count, size
 
 if TYPE_CHECKING:
@@ -49,15 +55,70 @@ def run(
     """Tell what lies in log dirs: replicas with their topic IDs, and everything else."""
     inputs = sort_inputs(paths)
     format_ = Format(form)
-    check_output(format_, output, inputs.log_dirs, inputs.inventories.files)
+    place, output = _target(output)
+    if place is not None:
+        _check_place(place, format_, inputs)
+    else:
+        check_output(format_, output, inputs.log_dirs, inputs.inventories.files)
     scanned = _Scanned(inputs, sizes, jobs, fallback_records(fallback_folder))
-    if format_ is Format.TABLE:
+    if place is not None:
+        _write_inventories(scanned, inputs.log_dirs, place)
+    elif format_ is Format.TABLE:
         _show(scanned, output, limit)
     else:
         _write(scanned, format_, output)
     for problem in scanned.unreadable:
         say(problem)
     return Exit.PARTLY_FAILED if scanned.unreadable else Exit.CLEAN
+
+
+def _target(output: str | None) -> tuple[str | None, str | None]:
+    """Split what ``-o`` names: a place for inventories, which is a URI or a folder, or else a plain file."""
+    if output is None or is_standard(output):
+        return None, output
+    path = path_of_uri(output) if is_uri(output) else output
+    if path is None:
+        return output, None
+    return (path, None) if path.endswith("/") or os.path.isdir(path) else (None, path)
+
+
+def _check_place(output: str, form: Format, inputs: Inputs) -> None:
+    """Refuse what cannot become inventories, or a place where none may lie, before anything is scanned.
+
+    Raises:
+        UsageError: what is given or asked for does not become inventories, or would lie in a log dir.
+        InventoryStoreError: the URI is not one that can be opened.
+    """
+    if form not in (Format.TABLE, Format.PARQUET):
+        raise UsageError(f"-o {output} takes inventories, which are Parquet: leave out --format {form}, or name a file")
+    if inputs.inventories.files:
+        raise UsageError(f"{inputs.inventories.files[0]} is an inventory already: copy it there as it is")
+    refuse_inside(tempfile.gettempdir(), inputs.log_dirs, "set TMPDIR to another place for temporary files")
+    if is_uri(output):
+        if not output.partition("?")[0].endswith(("/", ".parquet")):
+            raise UsageError(f"{output} is neither a folder nor a file of Parquet: end it with / or with .parquet")
+        check_uri(output)
+        return
+    refuse_inside(output, inputs.log_dirs)
+    try:
+        output.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"-o {output}: Arrow opens no path that is not UTF-8: name another folder") from error
+
+
+def _write_inventories(scanned: _Scanned, log_dirs: Sequence[str], place: str) -> None:
+    """Write an inventory for each broker. A log dir without identity lies with the broker, where there is only one."""
+    found = {read_identity(log_dir).identity for log_dir in log_dirs if os.path.isdir(log_dir)}
+    brokers = {(each.cluster_id, each.node_id) for each in found if each is not None}
+
+    def broker(table: pa.Table) -> object:
+        row = table.slice(0, 1).to_pylist()[0]
+        return None if len(brokers) < 2 else (row["cluster_id"], row["node_id"])
+
+    is_file = is_uri(place) and place.partition("?")[0].endswith(".parquet")
+    for tables in [iter(scanned)] if is_file else (tables for _, tables in itertools.groupby(scanned, broker)):
+        path, rows = write_scan(tables, place)
+        say(f"{path}: {count(rows, 'row')}")
 
 
 class _Scanned:

@@ -13,6 +13,7 @@ Examples:
   logstore scan /var/lib/kafka/data
   logstore scan /disks/*/kafka --format ndjson | jq 'select(.kind == "stray")'
   logstore scan /disks/*/kafka --format parquet -o "$(hostname).parquet"
+  logstore scan /disks/*/kafka -o s3://bucket/inventories/
 """
 
 
@@ -27,6 +28,10 @@ def command(**given: Any) -> Exit:
 
     LOG_DIR is a log dir, a folder of brokers' disks, or an inventory that another scan wrote. Nothing is changed, and a
     running broker is not disturbed. Parquet and Arrow files are inventories, which 'logstore audit' reads.
+
+    With -o FOLDER/ or a URI (s3://, gs://, abfs://, hdfs://, file://) that ends in / each broker gets an inventory
+    below it: cluster=ID/day=DATE/broker=N/scan-MS-LOG_DIRS.parquet. Endpoint, region and credentials come from the
+    environment (AWS_ENDPOINT_URL, AWS_REGION, AWS_PROFILE) or from the URI, as in ?endpoint_override=HOST:PORT.
 
     Exit code 4: a log dir is absent or cannot be read; the others were scanned.
     """

@@ -1,0 +1,244 @@
+"""Files at URIs, in an object store or another file system that Arrow reaches: listed, fetched, and put there whole.
+
+Endpoint, region and credentials come from the environment, as Arrow and the store's own library have them, for S3
+``AWS_ENDPOINT_URL``, ``AWS_REGION`` and ``AWS_PROFILE`` for example, or from the query of the URI, as in
+``s3://bucket/folder/?endpoint_override=HOST:PORT&scheme=http``. Arrow itself tries again what a store fails at.
+
+Arrow's file systems are loaded only where a URI is given.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from logstore.errors import InventoryStoreError, StoreDownError
+from logstore.fs import TEMPORARY, Disk
+from logstore.tunables import STORE_BYTES_AT_ONCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyarrow.fs import FileSystem
+
+SCHEMES = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
+
+_URI = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE | re.ASCII)
+_WHOLE_AT_CLOSE = ("s3", "s3a", "gs", "gcs", "abfs", "abfss")
+"""Stores where a file is seen only when it was closed, and where a rename would be a copy."""
+_SAFE = "/=:@!$&'()*+,;~"
+
+_DENIED = ("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "EXPIRED_TOKEN", "HTTP status 403")
+_UNREACHED = ("NETWORK_CONNECTION", "curlCode", "Could not connect", "Connection refused")
+_FAILING = ("INTERNAL_FAILURE", "SERVICE_UNAVAILABLE", "SLOW_DOWN", "HTTP status 5")
+_CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI")
+
+
+class FileAtUri(NamedTuple):
+    """A file in a listing."""
+
+    uri: str
+    name: str
+    """Its path below the folder that was listed; of a file that was named itself, its last component."""
+
+
+def is_uri(text: str) -> bool:
+    """Whether a text is a URI, and no path."""
+    return _URI.match(text) is not None
+
+
+def path_of_uri(uri: str) -> str | None:
+    """Return the path that a ``file`` URI names on this machine; None: it is another URI.
+
+    Raises:
+        InventoryStoreError: it names another machine.
+    """
+    if not uri.lower().startswith("file://"):
+        return None
+    host, slash, path = uri[len("file://") :].partition("/")
+    if host not in ("", "localhost"):
+        raise InventoryStoreError(
+            f"{uri} names the machine {host}, and file:// leads to files of this one: three slashes"
+        )
+    return unquote(slash + path)
+
+
+def list_uri(uri: str) -> list[FileAtUri] | None:
+    """List the files at and below a URI, in the order of their names; None: nothing is there.
+
+    Raises:
+        InventoryStoreError: the store cannot be reached, or refuses.
+    """
+    from pyarrow.fs import FileSelector, FileType
+
+    with _sentences(uri):
+        system, path = _open(uri)
+        found = system.get_file_info(path)
+        if found.type == FileType.File and not _names_folder(uri):
+            return [FileAtUri(uri, os.path.basename(path))]
+        # Only a listing says that a bucket is not there.
+        try:
+            below = system.get_file_info(FileSelector(path, recursive=True))
+        except FileNotFoundError:
+            return None
+    names = sorted(each.path[len(path) :].lstrip("/") for each in below if each.type == FileType.File)
+    return [FileAtUri(_below(uri, name), name) for name in names]
+
+
+def fetch(uri: str, path: str) -> None:
+    """Copy the file at a URI to a new file on this machine.
+
+    Raises:
+        InventoryStoreError: the file is not there, or the store refuses.
+        StoreDownError: the store cannot be reached, or the new file cannot be written.
+    """
+    try:
+        with open(path, "wb") as out:
+            for data in _pieces(uri):
+                out.write(data)
+    except OSError as error:
+        folder = os.path.dirname(path)
+        raise StoreDownError(
+            f"{uri.partition('?')[0]} cannot be copied to {folder} ({error.strerror}): set TMPDIR to another place"
+        ) from error
+
+
+def _pieces(uri: str) -> Iterator[bytes]:
+    with _sentences(uri):
+        system, source = _open(uri)
+        with system.open_input_stream(source, compression=None) as file:
+            while data := file.read(STORE_BYTES_AT_ONCE):
+                yield data
+
+
+def put(path: str, uri: str) -> None:
+    """Copy a file of this machine to a URI, where it is seen whole or not at all; a file that is there is replaced.
+
+    An object store shows a file when it is closed. Elsewhere it is written under another name, and renamed.
+
+    Raises:
+        InventoryStoreError: it cannot be written there.
+    """
+    import pyarrow as pa
+
+    with _sentences(uri), pa.memory_map(path) as source:
+        system, target = _open(uri)
+        if _scheme(uri) in _WHOLE_AT_CLOSE:
+            # In one call, which nothing interrupts: a stream that is given up would be closed, and half a file seen.
+            data = source.read_buffer()
+            with system.open_output_stream(target, compression=None) as out:
+                out.write(data)
+            return
+        system.create_dir(os.path.dirname(target), recursive=True)
+        draft = f"{target}.{Disk().unique()}{TEMPORARY}"
+        try:
+            with system.open_output_stream(draft, compression=None) as out:
+                shutil.copyfileobj(source, out, STORE_BYTES_AT_ONCE)
+            _sync(system, draft)
+            system.move(draft, target)
+        except BaseException:
+            if system.get_file_info(draft).is_file:
+                system.delete_file(draft)
+            raise
+        _sync(system, os.path.dirname(target))
+
+
+def join_uri(folder: str, *names: str) -> str:
+    """Name a file below a folder, which is a URI that may have a query, or a path."""
+    return _below(folder, "/".join(names)) if is_uri(folder) else os.path.join(folder, *names)
+
+
+def uri_of_path(path: str) -> str:
+    """Name a path of this machine as a URI."""
+    return f"file://{quote(os.path.abspath(path), safe=_SAFE)}"
+
+
+def check_uri(uri: str) -> None:
+    """Check that a URI is well formed, and that this build of Arrow knows it; the store is not asked for files.
+
+    Raises:
+        InventoryStoreError: it is not, or the store of its region cannot be reached.
+    """
+    with _sentences(uri):
+        _open(uri)
+
+
+def _open(uri: str) -> tuple[FileSystem, str]:
+    from pyarrow.fs import FileSystem
+
+    scheme = _scheme(uri)
+    if scheme not in SCHEMES:
+        raise InventoryStoreError(f"{uri} begins with {scheme}://, which leads nowhere: {', '.join(SCHEMES)} are known")
+    if ":" in (urlsplit(uri).netloc.rpartition("@")[0]):
+        shown = f"{scheme}://…@{urlsplit(uri).netloc.rpartition('@')[2]}{urlsplit(uri).path}"
+        raise InventoryStoreError(f"{shown} holds credentials, which reports would show: put them into the environment")
+    found: tuple[FileSystem, str] = FileSystem.from_uri(f"s3{uri[3:]}" if scheme == "s3a" else uri)
+    return found
+
+
+def _scheme(uri: str) -> str:
+    return uri.partition(":")[0].lower()
+
+
+def _names_folder(uri: str) -> bool:
+    return uri.partition("?")[0].endswith("/")
+
+
+def _below(folder: str, name: str) -> str:
+    head, mark, query = folder.partition("?")
+    return f"{head.rstrip('/')}/{quote(name, safe=_SAFE)}{mark}{query}"
+
+
+def _sync(system: FileSystem, path: str) -> None:
+    """Make a file's bytes or a folder's entries durable, where that is for this machine to do."""
+    if system.type_name != "local":
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        Disk().sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _sentences(uri: str) -> Iterator[None]:
+    """Turn what Arrow raises into one sentence about the URI."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        shown = path_of_uri(uri) or uri.partition("?")[0]
+        raise _error(shown, _scheme(uri), error) from error
+
+
+def _error(shown: str, scheme: str, error: Exception) -> InventoryStoreError:
+    """Say why a store could not be used, and what to do; every level of Arrow puts its own place before the reason."""
+    text = str(error)
+    detail = (text.splitlines() or ["no reason was given"])[0].rpartition("Details: ")[2].rpartition(" operation: ")[2]
+    if any(sign in text for sign in _UNREACHED):
+        return StoreDownError(
+            f"{shown}: the store does not answer ({detail:.200}): check the network and the endpoint, then try again"
+        )
+    if any(sign in text for sign in _FAILING):
+        return StoreDownError(f"{shown}: the store failed at every try ({detail:.200}): try again later")
+    return InventoryStoreError(f"{shown}: {_refusal(scheme, error)}")
+
+
+def _refusal(scheme: str, error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno is not None:
+        return os.strerror(error.errno)
+    text = str(error)
+    if "NO_SUCH_BUCKET" in text or re.search(r"[Bb]ucket '.*' not found", text):
+        return "there is no such bucket: check its name, and the endpoint (AWS_ENDPOINT_URL)"
+    if any(sign in text for sign in _DENIED):
+        none = scheme in ("s3", "s3a") and not any(map(os.environ.get, _CREDENTIALS))
+        known = ", and the environment names no credentials" if none else ""
+        return f"access is denied{known}: give credentials that may list, read and write there"
+    if "libjvm" in text or "libhdfs" in text:
+        return "hdfs:// needs a Java and Hadoop's libhdfs: set JAVA_HOME, HADOOP_HOME and CLASSPATH"
+    return f"{text.splitlines()[0]:.300}" if text else "Arrow gives no reason"

@@ -1,0 +1,116 @@
+"""Files at URIs: what is listed, fetched and put there, and the sentence for each way in which a store fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from logstore import InventoryStoreError
+from logstore.rows import check_uri, is_uri, list_uri, path_of_uri
+from logstore.rows.uris import fetch, join_uri, put, uri_of_path
+from tests.object_store import BUCKET, ObjectStore
+
+FOLDER = f"s3://{BUCKET}/of all/".replace(" ", "%20")
+
+
+def written(path: Path, data: bytes = b"rows") -> str:
+    path.write_bytes(data)
+    return str(path)
+
+
+def test_a_uri_has_a_scheme_and_a_path_has_none() -> None:
+    assert all(map(is_uri, ("s3://b/x", "S3A://b", "file:///x", "abfs://c@a.dfs.core.windows.net/x")))
+    assert not any(map(is_uri, ("s3:/x.parquet", "/a/b://c", "./s3://b", "", "x=1://")))
+
+
+def test_file_uris_are_paths_of_this_machine() -> None:
+    assert path_of_uri("file:///a%20b/*.parquet") == "/a b/*.parquet"
+    assert path_of_uri("file://localhost/a/") == "/a/"
+    assert path_of_uri("s3://b/x") is None
+    assert path_of_uri(uri_of_path("/ä b/%41")) == "/ä b/%41"
+    with pytest.raises(InventoryStoreError, match="names the machine other"):
+        path_of_uri("file://other/a")
+
+
+def test_what_is_put_is_listed_by_name_and_fetched(tmp_path: Path, s3: ObjectStore) -> None:
+    names = ("z.parquet", "day=1/b c.parquet", "day=1/a%2F.parquet")
+    for name in names:
+        put(written(tmp_path / "source", name.encode()), join_uri(FOLDER, name))
+    for folder in (FOLDER, FOLDER.rstrip("/"), FOLDER.replace("s3:", "s3a:"), f"{FOLDER}?region=us-east-1"):
+        found = list_uri(folder)
+        assert [each.name for each in found or ()] == sorted(names)
+        for each in found or ():
+            fetch(each.uri, str(tmp_path / "copy"))
+            assert (tmp_path / "copy").read_bytes() == each.name.encode()
+    assert list_uri(join_uri(FOLDER, "z.parquet")) == [(join_uri(FOLDER, "z.parquet"), "z.parquet")]
+    assert list_uri(f"s3://{BUCKET}/nothing/") is None
+
+
+def test_a_store_that_fails_some_times_or_is_slow_is_asked_again(tmp_path: Path, s3: ObjectStore) -> None:
+    s3.failing, s3.waiting_s = 2, [4.0]
+    put(written(tmp_path / "source"), f"{FOLDER}x.parquet")
+    s3.failing, s3.waiting_s = 3, [4.0]
+    fetch(f"{FOLDER}x.parquet", str(tmp_path / "copy"))
+    assert (tmp_path / "copy").read_bytes() == b"rows"
+    assert (s3.failing, s3.waiting_s) == (0, [])
+
+
+def test_a_store_that_always_fails_is_told_and_leaves_nothing(tmp_path: Path, s3: ObjectStore) -> None:
+    s3.failing = 1000
+    with pytest.raises(
+        InventoryStoreError, match=r"^s3://fleet/x.parquet: the store failed at every try \(.*500.*\): "
+    ):
+        put(written(tmp_path / "source"), f"s3://{BUCKET}/x.parquet?region=us-east-1")
+    s3.failing = 0
+    assert list_uri(f"s3://{BUCKET}/") == []
+
+
+def test_an_upload_that_breaks_in_its_middle_leaves_nothing(tmp_path: Path, s3: ObjectStore) -> None:
+    parts = 0
+
+    def refuse(method: str, path: str) -> bool:
+        nonlocal parts
+        parts += method == "PUT"
+        return method == "PUT" and parts > 1
+
+    s3.refusing = refuse
+    with pytest.raises(InventoryStoreError, match="access is denied"):
+        put(written(tmp_path / "source", bytes(12_000_000)), f"{FOLDER}x.parquet")
+    assert parts > 1
+    assert list_uri(f"s3://{BUCKET}/") == []
+
+
+def test_refusals_are_one_sentence_each(tmp_path: Path, s3: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = written(tmp_path / "source")
+    for use in (lambda: put(source, "s3://absent/x.parquet"), lambda: list_uri("s3://absent/")):
+        with pytest.raises(InventoryStoreError, match="there is no such bucket: check its name, and the endpoint"):
+            use()
+    with pytest.raises(InventoryStoreError, match=r"x\.parquet: No such file or directory"):
+        fetch(f"{FOLDER}x.parquet", str(tmp_path / "copy"))
+    s3.refusing = lambda method, path: True
+    with pytest.raises(InventoryStoreError, match="access is denied: give credentials"):
+        list_uri(FOLDER)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    with pytest.raises(InventoryStoreError, match="access is denied, and the environment names no credentials: give"):
+        list_uri(FOLDER)
+
+
+def test_nobody_at_the_address_is_told() -> None:
+    with pytest.raises(InventoryStoreError, match=r"the store does not answer .*: check the network and the endpoint"):
+        list_uri(f"{FOLDER}?endpoint_override=127.0.0.1:1&scheme=http")
+
+
+@pytest.mark.parametrize(
+    ("uri", "sentence"),
+    [
+        ("ftp://host/x/", "begins with ftp://, which leads nowhere: s3, "),
+        ("s3://key:secret@bucket/x/", r"^s3://…@bucket/x/ holds credentials, which reports would show"),
+        ("s3://bucket/x/?endpoint=host", "Unexpected query parameter in S3 URI: 'endpoint'"),
+        ("s3:///x/", "Missing bucket name in S3 URI"),
+    ],
+)
+def test_a_uri_that_leads_nowhere_is_refused(uri: str, sentence: str) -> None:
+    with pytest.raises(InventoryStoreError, match=sentence):
+        check_uri(uri)
