@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         write_inventory,
     )
     from logstore.rows.inventory_layout import parse_scan_name, write_scan
+    from logstore.rows.inventory_search import SUFFIXES, expand, inventories_below
     from logstore.rows.inventory_set import InventorySet, read_inventory_set
     from logstore.rows.rows import (
         SCHEMA_VERSION,
@@ -46,6 +47,7 @@ else:
                 "write_inventory",
             ),
             "inventory_layout": ("parse_scan_name", "write_scan"),
+            "inventory_search": ("SUFFIXES", "expand", "inventories_below"),
             "inventory_set": ("InventorySet", "read_inventory_set"),
             "rows": (
                 "Columns",
@@ -69,6 +71,7 @@ else:
 __all__ = [
     "ROW_SCHEMA",
     "SCHEMA_VERSION",
+    "SUFFIXES",
     "VARYING",
     "VERSION_KEY",
     "Columns",
@@ -84,6 +87,8 @@ __all__ = [
     "check_uri",
     "columns_to_batch",
     "concat_columns",
+    "expand",
+    "inventories_below",
     "inventory_form",
     "inventory_log_dirs",
     "is_uri",

@@ -3,19 +3,67 @@
 A fleet keeps the inventories of many days, and a broker may have sent two. Of several scans of one log dir the newest
 counts; an engine leaves out the rows of the others, so that no replica counts twice. A file that cannot be read costs
 only what it holds.
+
+Of files whose names say that they hold the same log dirs (:mod:`logstore.rows.inventory_layout`), the newest is read,
+and an older one only where that cannot be read: a folder may hold the scans of a year. What lies in a store is copied
+to this machine once, checked there, and read from there.
 """
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from logstore.errors import InventoryError
+from logstore.errors import InventoryError, InventoryStoreError, StoreDownError
+from logstore.rows.inventory_layout import parse_scan_name
 from logstore.rows.rows import LogDirOnHost
+from logstore.rows.uris import fetch, is_uri
+from logstore.tunables import STORE_THREADS
 
 _NAMED = 10
 """The most files or log dirs that a remark names."""
+
+
+class Copies:
+    """Copies of inventories on this machine; they go with this object, and at the end of the process at the latest."""
+
+    def __init__(self, parent: str | None) -> None:
+        """Take the folder for the folder of copies, which is made for the first one; None: that for temporary files."""
+        self._parent = parent
+        self._folder: str | None = None
+        self.paths: dict[str, str] = {}
+        """The paths of the copies, by the inventories as they were given."""
+
+    def prepare(self) -> None:
+        """Make the folder.
+
+        Raises:
+            StoreDownError: it cannot be made.
+        """
+        if self._folder is not None:
+            return
+        try:
+            folder = TemporaryDirectory(prefix="logstore-inventories-", dir=self._parent)
+        except OSError as error:
+            raise StoreDownError(f"there is no room for copies of inventories: {error.strerror}; set TMPDIR") from error
+        weakref.finalize(self, folder.cleanup)
+        self._folder = folder.name
+
+    def take(self, number: int, uri: str) -> str:
+        """Fetch an inventory, and return the path of its copy; threads may do this together, each number once.
+
+        Raises:
+            InventoryStoreError, StoreDownError: as :func:`logstore.rows.uris.fetch`.
+        """
+        assert self._folder is not None
+        path = os.path.join(self._folder, f"{number}.parquet")
+        fetch(uri, path)
+        self.paths[uri] = path
+        return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +80,8 @@ class InventorySet:
     """Files of which no scan counts, because there is a newer one of each log dir."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """Files that are no sound inventory, each with the sentence that says why and what to do."""
+    copies: Copies = field(default_factory=lambda: Copies(None), compare=False)
+    """What was fetched from a store."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -53,59 +103,152 @@ class InventorySet:
             said.append(f"{path} does not count for log dirs that were scanned again since: {names}")
         return tuple(said)
 
+    def readable(self, path: str) -> str:
+        """Return the file on this machine that holds one of :attr:`paths`: itself, or its copy."""
+        return self.copies.paths.get(path, path)
+
     def ignored(self, path: str) -> frozenset[LogDirOnHost]:
         """Return the log dirs in one of :attr:`paths` whose rows do not count."""
         return self.superseded.get(path, frozenset())
 
 
-def read_inventory_set(paths: Sequence[str], scanned_now: Iterable[LogDirOnHost] = ()) -> InventorySet:
+def read_inventory_set(
+    paths: Sequence[str], scanned_now: Iterable[LogDirOnHost] = (), copies_in: str | None = None
+) -> InventorySet:
     """Read the ``log_dir`` rows of inventories, and find the newest scan of each log dir.
 
-    A log dir is the same one where host, path, cluster and node are the same. Of two scans of one moment, the first
-    given counts.
+    A log dir is the same one where host, path, cluster and node are the same. One that could not tell its identity,
+    because its disk was away, is the one that other inventories know at its host and path, where they know only one. Of
+    two scans of one moment, the first given counts.
 
     Args:
-        paths: the files, each once.
+        paths: the files, each once: paths and URIs.
         scanned_now: log dirs that are scanned in this run, which is newer than every inventory.
-    """
-    from logstore.rows.inventory import inventory_log_dirs  # which loads Arrow, and a scan of trees needs none
+        copies_in: the folder for copies of what lies in a store; None: that for temporary files.
 
-    found: dict[str, list[dict[str, Any]]] = {}
-    unreadable: dict[str, str] = {}
-    for path in paths:
-        try:
-            found[path] = inventory_log_dirs(path)
-        except InventoryError as error:
-            unreadable[path] = str(error)
+    Raises:
+        StoreDownError: a store cannot be reached, so that nothing can be had from it.
+    """
+    copies = Copies(copies_in)
+    read = _read_newest(paths, copies)
+    rows_of = dict(read.found)
+    found = {path: rows_of[path] for path in paths if path in rows_of}
+    brokers = _known_brokers(found.values())
     now = frozenset(scanned_now)
     newest: dict[tuple[Any, ...], tuple[int, str]] = {}
     for path, rows in found.items():
         for row in rows:
             scan = (-1 if row["scanned_ms"] is None else row["scanned_ms"], path)
-            best = newest.setdefault(_identity(row), scan)
+            best = newest.setdefault(_identity(row, brokers), scan)
             if scan[0] > best[0]:
-                newest[_identity(row)] = scan
-    kept, superseded, older = [], {}, []
+                newest[_identity(row, brokers)] = scan
+    kept, superseded, older = [], {}, set(read.older)
     for path, rows in found.items():
-        counting = [row for row in rows if newest[_identity(row)][1] == path and _on_host(row) not in now]
+        counting = [row for row in rows if newest[_identity(row, brokers)][1] == path and _on_host(row) not in now]
         kept += counting
         rest = frozenset(map(_on_host, rows)) - frozenset(map(_on_host, counting))
         if rest and not counting:
-            older.append(path)
+            older.add(path)
         elif rest:
             superseded[path] = rest
-    dropped = frozenset(older)
     return InventorySet(
-        paths=tuple(path for path in found if path not in dropped),
+        paths=tuple(path for path in found if path not in older),
         log_dirs=tuple(kept),
         superseded=superseded,
-        older=tuple(older),
-        unreadable=unreadable,
+        older=tuple(path for path in paths if path in older),
+        unreadable={path: read.unreadable[path] for path in paths if path in read.unreadable},
+        copies=copies,
     )
 
 
-def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return row["cluster_id"], row["node_id"], *_on_host(row)
+@dataclass(slots=True)
+class _Read:
+    """What some files hold."""
+
+    found: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
+    """Files that could be read, with their ``log_dir`` rows."""
+    older: list[str] = field(default_factory=list)
+    """Files that were not read, because a newer one of the same log dirs was."""
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+
+def _read_newest(paths: Sequence[str], copies: Copies) -> _Read:
+    """Read files, of several with the same log dirs the newest that can be read; those in a store some at a time."""
+    groups: dict[object, list[tuple[int, str]]] = {}
+    for number, path in enumerate(paths):
+        name = parse_scan_name(path)
+        groups.setdefault(path if name is None else name.log_dirs, []).append((number, path))
+    here = [group for group in groups.values() if not any(is_uri(path) for _, path in group)]
+    away = [group for group in groups.values() if any(is_uri(path) for _, path in group)]
+    parts = [_read_group(group, copies) for group in here]
+    if away:
+        from concurrent.futures import ThreadPoolExecutor
+
+        copies.prepare()
+        pool = ThreadPoolExecutor(STORE_THREADS, thread_name_prefix="fetch")
+        try:
+            parts += pool.map(lambda group: _read_group(group, copies), away)
+        finally:
+            pool.shutdown(cancel_futures=True)
+    whole = _Read()
+    for part in parts:
+        whole.found += part.found
+        whole.older += part.older
+        whole.unreadable.update(part.unreadable)
+    return whole
+
+
+def _read_group(group: Sequence[tuple[int, str]], copies: Copies) -> _Read:
+    """Read the newest of some files that can be read; they hold the same log dirs."""
+    # Which loads Arrow, and a scan of trees needs none.
+    from logstore.rows.inventory import inventory_log_dirs
+
+    if len(group) > 1:
+        group = sorted(group, key=lambda one: -_scanned_ms(one[1]))
+    read = _Read()
+    for place, (number, path) in enumerate(group):
+        local = path
+        try:
+            local = copies.take(number, path) if is_uri(path) else path
+            read.found.append((path, inventory_log_dirs(local)))
+        except StoreDownError:
+            raise
+        except (InventoryError, InventoryStoreError) as error:
+            read.unreadable[path] = str(error).replace(local, path)
+            continue
+        read.older += [each for _, each in group[place + 1 :]]
+        break
+    return read
+
+
+def _scanned_ms(path: str) -> int:
+    name = parse_scan_name(path)
+    return -1 if name is None else name.scanned_ms
+
+
+def _known_brokers(files: Iterable[Sequence[Mapping[str, Any]]]) -> Mapping[LogDirOnHost, frozenset[Any]]:
+    """Gather the brokers, as cluster and node, that each log dir of a host is said to belong to."""
+    known: dict[LogDirOnHost, set[Any]] = {}
+    for rows in files:
+        for row in rows:
+            if _broker(row) != _NO_BROKER:
+                known.setdefault(_on_host(row), set()).add(_broker(row))
+    return {log_dir: frozenset(brokers) for log_dir, brokers in known.items()}
+
+
+_NO_BROKER = (None, None)
+
+
+def _broker(row: Mapping[str, Any]) -> tuple[Any, Any]:
+    return row["cluster_id"], row["node_id"]
+
+
+def _identity(row: Mapping[str, Any], brokers: Mapping[LogDirOnHost, frozenset[Any]]) -> tuple[Any, ...]:
+    broker, place = _broker(row), _on_host(row)
+    known = brokers.get(place, ())
+    if broker == _NO_BROKER and len(known) == 1:
+        (broker,) = known
+    return *broker, *place
 
 
 def _on_host(row: Mapping[str, Any]) -> LogDirOnHost:

@@ -9,7 +9,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -85,7 +85,9 @@ def run(
     gap_ms = parse_duration_option("--inventory-gap", inventory_gap)
     if not spark:
         fit_address_space()
-    inputs = sort_inputs(paths)
+    on_cluster = spark and report is not None and spark_engine.runs_on_cluster(master)
+    # Executors read copies of what lies in a store, so these go where executors see them.
+    inputs = sort_inputs(paths, _made(str(report), filter(os.path.isdir, paths)) if on_cluster else None)
     check_output(Format(form), output, inputs.log_dirs, inputs.inventories.files)
     topics = None if previous is None else _topics_of(previous, report)
     now_ms = time.time_ns() // 1_000_000
@@ -163,8 +165,13 @@ def _folder(report: str | None, inputs: Inputs) -> Iterator[str]:
         with tempfile.TemporaryDirectory(prefix="logstore-audit-") as folder:
             yield folder
         return
+    yield _made(report, inputs.log_dirs)
+
+
+def _made(report: str, log_dirs: Iterable[str]) -> str:
+    """Make the folder of the report, which is in none of the log dirs, and return its absolute path."""
     _refuse_odd_bytes("--report", report)
-    refuse_inside(report, inputs.log_dirs)
+    refuse_inside(report, log_dirs)
     if is_saved_state(report):
         raise UsageError(f"{report} holds a saved desired state, which a report would spoil: name another folder")
     try:
@@ -174,7 +181,7 @@ def _folder(report: str | None, inputs: Inputs) -> Iterator[str]:
     if not os.access(report, os.W_OK | os.X_OK):
         raise UsageError(f"{report} cannot be written to: name another folder with --report")
     # Absolute, because an engine gives a meaning to some beginnings of a name, such as ~ or s3:.
-    yield os.path.abspath(report)
+    return os.path.abspath(report)
 
 
 def _write_report(result: AuditResult, folder: str, call: Call) -> None:

@@ -146,7 +146,7 @@ class _Scanned:
         for path in inventories.paths:
             from logstore.rows import read_inventory
 
-            yield read_inventory(path, inventories.ignored(path))
+            yield read_inventory(inventories.readable(path), inventories.ignored(path))
 
     def _know(self, row: dict[str, Any], rows: int | None, holder: str | None) -> None:
         names = ("host", "cluster_id", "node_id", "directory_id", "log_dir", "metadata_state", "problem", "scanned_ms")

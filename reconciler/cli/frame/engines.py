@@ -65,8 +65,8 @@ def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -
     observations = scan_all(log_dirs, sizes=job.sizes, jobs=jobs, fallback=job.fallback)
     tables = [seen.rows for seen in with_progress(observations, len(log_dirs), "scanning log dirs")]
     inventories = job.inputs.inventories
-    parquet, arrow = _by_form(inventories.paths)
-    tables += [read_inventory(path, inventories.ignored(path)) for path in arrow]
+    parquet, arrow = _by_form(inventories)
+    tables += [read_inventory(inventories.readable(path), inventories.ignored(path)) for path in arrow]
     with show_busy("comparing"):
         return run_join(
             tables,
@@ -116,7 +116,7 @@ def run_spark(job: AuditJob, *, master: str | None, memory: str | None = None) -
     """
     from reconciler.audit.spark import open_session
 
-    parquet, arrow = _by_form(job.inputs.inventories.paths)
+    parquet, arrow = _by_form(job.inputs.inventories)
     if arrow:
         raise UsageError(f"{arrow[0]} is an Arrow file, and Spark reads Parquet: leave out --spark, or scan to parquet")
     with ExitStack() as stack:
@@ -186,13 +186,18 @@ def _reason(error: Exception, folder: str) -> str:
     return reason
 
 
-def _by_form(inventories: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split inventories into Parquet files, which engines read themselves, and Arrow files."""
+def _by_form(inventories: InventorySet) -> tuple[list[str], list[str]]:
+    """Split inventories into the paths of Parquet files, which engines read themselves, and the Arrow files' names."""
+    forms = {path: inventory_form(inventories.readable(path)) for path in inventories.paths}
+    parquet = [_for_engine(inventories, path) for path, form in forms.items() if form is InventoryForm.PARQUET]
+    return parquet, [path for path, form in forms.items() if form is InventoryForm.ARROW]
+
+
+def _for_engine(inventories: InventorySet, path: str) -> str:
     # Absolute, because an engine gives a meaning to some first characters of a name, such as ~.
-    parquet = [os.path.abspath(path) for path in inventories if inventory_form(path) is InventoryForm.PARQUET]
-    return parquet, [path for path in inventories if inventory_form(path) is InventoryForm.ARROW]
+    return os.path.abspath(inventories.readable(path))
 
 
 def _superseded(inventories: InventorySet) -> dict[str, Collection[LogDirOnHost]]:
     """Name what does not count in inventories by the paths that :func:`_by_form` gives to an engine."""
-    return {os.path.abspath(path): ignored for path, ignored in inventories.superseded.items()}
+    return {_for_engine(inventories, path): ignored for path, ignored in inventories.superseded.items()}

@@ -15,8 +15,8 @@ from layout.directory_name import split_live
 from layout.scheme import STAGING_DIR
 from logstore import InventoryError
 from logstore.log_dir import LOCK_FILE, discover
-from logstore.rows import InventorySet, LogDirOnHost, read_inventory_set
-from reconciler.cli.frame.lifecycle import say_incomplete
+from logstore.rows import SUFFIXES, InventorySet, LogDirOnHost, expand, inventories_below, is_uri, read_inventory_set
+from reconciler.cli.frame.lifecycle import say, say_incomplete
 from reconciler.errors import UsageError
 from reconciler.next_steps import Call
 
@@ -36,25 +36,30 @@ class Inputs:
     """The inventory files, and which of their scans count."""
 
 
-def sort_inputs(paths: Sequence[str]) -> Inputs:
-    """Sort paths into log dirs, folders and inventories; a folder without log dirs may hold inventories.
+def sort_inputs(paths: Sequence[str], copies_in: str | None = None) -> Inputs:
+    """Sort what was given into log dirs, folders and inventories (:func:`logstore.rows.expand` says what may be given).
 
-    A log dir that cannot be listed is reported at once, and stays among the log dirs; so are inventories that cannot be
-    read, and those that do not count because there are newer scans.
+    A folder with log dirs at or below it stands for these; any other stands for the inventories at or below it, where
+    there are some, unless partition dirs lie in it as well. A log dir that cannot be listed is reported at once, and
+    stays among the log dirs; so are inventories that cannot be read, and those that do not count because there are
+    newer scans. ``copies_in``: the folder for copies of what lies in a store; None: that for temporary files.
 
     Raises:
         UsageError: none of the paths is a directory or an inventory, or one lies in a log dir.
-        InventoryError: files look like inventories, none of them can be used as one, and nothing else was given.
+        InventoryError: files look like inventories, none of them can be used as one, and nothing else was given; or
+            there is none where some were said to be.
+        InventoryStoreError: a store cannot be reached, or refuses.
     """
-    unusable = [path for path in paths if not os.path.isdir(path) and not _is_inventory(path)]
-    if len(unusable) == len(paths):
+    given = [each for path in paths for each in expand(path)]
+    unusable = [path for path in given if not is_uri(path) and not os.path.isdir(path) and not _is_inventory(path)]
+    if len(unusable) == len(given):
         raise UsageError("; ".join(_why_unusable(path) for path in unusable[:5]))
-    paths = [each for path in paths for each in _inventories_in(path) or [path]]
-    files = [path for path in _distinct(paths) if not os.path.isdir(path) and path not in unusable]
-    folders = [path for path in _distinct(paths) if os.path.isdir(path)]
-    log_dirs = list(_distinct(found for path in paths if path not in files for found in _log_dirs(path)))
+    given = [each for path in given for each in _inventories_in(path) or [path]]
+    files = [path for path in _distinct(given) if not os.path.isdir(path) and path not in unusable]
+    folders = [path for path in _distinct(given) if os.path.isdir(path)]
+    log_dirs = list(_distinct(found for path in given if path not in files for found in _log_dirs(path)))
     report_unreadable(log_dirs)
-    return Inputs(tuple(log_dirs), tuple(folders), _read_inventories(files, log_dirs))
+    return Inputs(tuple(log_dirs), tuple(folders), _read_inventories(files, log_dirs, copies_in))
 
 
 def log_dirs_in(paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -71,7 +76,7 @@ def log_dirs_in(paths: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _inventories_in(path: str) -> list[str]:
-    """List the inventories in a folder that holds no log dir.
+    """List the inventories in a folder that holds no log dir, at any depth.
 
     Raises:
         UsageError: the path lies in a log dir: its replicas alone cannot be judged.
@@ -80,10 +85,20 @@ def _inventories_in(path: str) -> list[str]:
         return []
     refuse_part_of_log_dir(path)
     try:
-        files = sorted(os.path.join(path, name) for name in os.listdir(path))
+        names = sorted(os.listdir(path))
     except OSError:
         return []  # reported where the log dirs are listed
-    return [file for file in files if _is_inventory(file)]
+    named = inventories_below(path)
+    others = (os.path.join(path, name) for name in names)
+    found = sorted({*named, *(file for file in others if file not in named and _is_inventory(file))})
+    replica = next((name for name in names if split_live(name) and os.path.isdir(os.path.join(path, name))), None)
+    if found and replica is not None:
+        say(
+            f"{path} is taken for a log dir, because {replica} in it has the name of a replica, though inventories lie "
+            f"there as well; name these by themselves to have them read: {found[0]}"
+        )
+        return []
+    return found
 
 
 def refuse_part_of_log_dir(path: str) -> None:
@@ -111,15 +126,18 @@ def report_unreadable(log_dirs: Iterable[str]) -> None:
 
 
 def _is_inventory(path: str) -> bool:
+    """Whether a file is an inventory, or was meant to be one by its name."""
     if not os.path.isfile(path):
         return False
+    if path.endswith(SUFFIXES):
+        return True
     # Imported only for a file, because it loads Arrow, which a scan of trees loads later, while its workers look.
     from logstore.rows import inventory_form
 
     return inventory_form(path) is not None
 
 
-def _read_inventories(files: Sequence[str], log_dirs: Sequence[str]) -> InventorySet:
+def _read_inventories(files: Sequence[str], log_dirs: Sequence[str], copies_in: str | None) -> InventorySet:
     """Read which scans of the inventories count; a log dir that is given itself is scanned now, which is newer.
 
     Raises:
@@ -128,7 +146,8 @@ def _read_inventories(files: Sequence[str], log_dirs: Sequence[str]) -> Inventor
     if not files:
         return InventorySet()
     host = os.uname().nodename
-    found = read_inventory_set(files, (LogDirOnHost(host, os.path.abspath(path)) for path in log_dirs))
+    now = (LogDirOnHost(host, os.path.abspath(path)) for path in log_dirs)
+    found = read_inventory_set(files, now, copies_in)
     if len(found.unreadable) == len(files) and not log_dirs:
         raise InventoryError("; ".join(list(found.unreadable.values())[:5]))
     for problem in found.unreadable.values():

@@ -55,7 +55,8 @@ def check_output(form: Format, path: str | None, log_dirs: Iterable[str], read: 
         return
     assert path is not None
     refuse_inside(path, log_dirs)
-    if any(os.path.exists(path) and os.path.samefile(path, each) for each in read):
+    here = (each for each in read if os.path.exists(each))
+    if os.path.exists(path) and any(os.path.samefile(path, each) for each in here):
         raise UsageError(f"{path} would be written over while it is read: name another file with -o")
     _refuse_unwritable(path)
 

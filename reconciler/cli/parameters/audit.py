@@ -23,6 +23,7 @@ _EPILOG = """\b
 Examples:
   logstore audit /disks/*/kafka --metadata /disks/1/kafka
   logstore audit inventories/*.parquet --metadata kraft:snapshot.checkpoint --report report/
+  logstore audit s3://bucket/inventories/ --metadata kafka:broker-1:9092
   logstore audit /disks/*/kafka --format json | jq '.disk_bytes.STRAY'
 """
 
@@ -71,6 +72,10 @@ def command(**given: Any) -> Exit:
 
     LOG_DIR is a log dir, a folder of brokers' disks, or an inventory that 'logstore scan --format parquet' wrote; log
     dirs are grouped into brokers by their meta.properties. No broker and no Java is needed, and nothing is changed.
+
+    Inventories may also be given as a folder, a pattern in quotes, a URI of a file, a folder or a pattern (s3://,
+    gs://, abfs://, hdfs://, file://), or @FILE with one of these in each line. The newest scan of each log dir counts.
+    Those in a store are copied to $TMPDIR first, or into --report for a cluster of Spark, which needs no connector.
 
     A finding is in doubt where the metadata is older than what it condemns, or an inventory older than the metadata
     that misses something in it: the column doubt says which, and the totals count these apart.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from logstore import StoreDownError
 from logstore.rows import (
     ROW_SCHEMA,
     InventoryForm,
@@ -15,7 +17,10 @@ from logstore.rows import (
     read_inventory,
     read_inventory_set,
     write_inventory,
+    write_scan,
 )
+from logstore.rows.uris import put
+from tests.object_store import BUCKET, ObjectStore
 
 
 def rows(log_dir: str, scanned_ms: int | None, *, host: str | None = "one", node: int = 1) -> list[dict[str, object]]:
@@ -101,3 +106,68 @@ def test_of_many_older_scans_ten_are_named(tmp_path: Path) -> None:
 
 def test_no_inventories_are_an_empty_set() -> None:
     assert read_inventory_set([]) == InventorySet()
+
+
+def laid(folder: Path, scanned_ms: int, *log_dirs: list[dict[str, object]]) -> str:
+    path, _ = write_scan([pa.Table.from_pylist(each, ROW_SCHEMA) for each in log_dirs], str(folder))
+    assert f"/scan-{scanned_ms}-" in path
+    return path
+
+
+def test_of_files_that_hold_the_same_log_dirs_by_their_names_only_the_newest_is_read(tmp_path: Path) -> None:
+    paths = [laid(tmp_path, day, rows("/d/1", day), rows("/d/2", day + 1)) for day in (3, 1, 2)]
+    Path(paths[1]).write_bytes(b"damaged")
+    found = read_inventory_set(paths)
+    assert (found.paths, found.older, found.unreadable) == ((paths[0],), (paths[1], paths[2]), {})
+
+
+def test_where_the_newest_cannot_be_read_the_next_one_counts(tmp_path: Path) -> None:
+    paths = [laid(tmp_path, day, rows("/d", day)) for day in (1, 2, 3)]
+    Path(paths[2]).write_bytes(b"damaged")
+    found = read_inventory_set(paths)
+    assert (found.paths, found.older, list(found.unreadable)) == ((paths[1],), (paths[0],), [paths[2]])
+
+
+def test_a_disk_that_was_away_is_the_one_that_the_other_scan_knows(tmp_path: Path) -> None:
+    here = rows("/d/2", 1)
+    away = [{**rows("/d/2", 2)[0], "cluster_id": None, "node_id": None}]
+    first = written(tmp_path / "1", rows("/d/1", 1), here)
+    second = written(tmp_path / "2", rows("/d/1", 2), away)
+    found = read_inventory_set([first, second])
+    assert (found.paths, found.older) == ((second,), (first,))
+    third = written(tmp_path / "3", rows("/d/2", 3))
+    found = read_inventory_set([second, third])
+    assert (found.paths, found.superseded) == ((second, third), {second: {LogDirOnHost("one", "/d/2")}})
+    other = written(tmp_path / "4", rows("/d/2", 3, node=2))
+    assert read_inventory_set([second, third, other]).superseded == {}
+
+
+def test_what_lies_in_a_store_is_read_from_a_copy_that_goes_with_the_set(tmp_path: Path, s3: ObjectStore) -> None:
+    local = [laid(tmp_path / "x", day, rows("/d", day)) for day in (1, 2)]
+    uris = [f"s3://{BUCKET}/{path.removeprefix(f'{tmp_path}/')}" for path in local]
+    for path, uri in zip(local, uris, strict=True):
+        put(path, uri)
+    Path(tmp_path / "bad").write_bytes(b"bad")
+    put(str(tmp_path / "bad"), f"s3://{BUCKET}/bad.parquet")
+    refused, bad = f"s3://{BUCKET}/refused.parquet", f"s3://{BUCKET}/bad.parquet"
+    s3.refusing = lambda method, path: path.endswith("refused.parquet")
+    found = read_inventory_set([refused, *uris, bad], (), str(tmp_path))
+    assert (found.paths, found.older) == ((uris[1],), (uris[0],))
+    assert (
+        found.unreadable[refused]
+        == f"{refused}: access is denied: give credentials that may list, read and write there"
+    )
+    assert found.unreadable[bad].startswith(f"{bad} is no inventory")
+    copy = found.readable(uris[1])
+    assert Path(copy).parent.parent == tmp_path
+    assert read_inventory(copy) == read_inventory(local[1])
+    del found
+    gc.collect()
+    assert not Path(copy).parent.exists()
+
+
+def test_a_store_that_is_down_ends_the_reading(tmp_path: Path) -> None:
+    nobody = "?endpoint_override=127.0.0.1:1&scheme=http&region=x"
+    with pytest.raises(StoreDownError, match="the store does not answer"):
+        read_inventory_set([f"s3://bucket/x.parquet{nobody}"])
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,125 @@
+"""``logstore audit`` of inventories where fleets keep them: an object store, folders, patterns and manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from logstore.rows import list_uri
+from logstore.rows.uris import fetch, join_uri, put
+from reconciler.audit import AuditResult
+from reconciler.cli.commands import audit as audit_command
+from reconciler.cli.frame import AuditJob, run_embedded
+from tests.object_store import BUCKET, ObjectStore
+
+Run = Callable[..., Result]
+PREFIX = f"s3://{BUCKET}/inventories/"
+
+
+@pytest.fixture
+def scanned(cluster, run: Run, s3: ObjectStore) -> Path:
+    """Inventories of both brokers in the store, and the same files in a folder of this machine, which is returned."""
+    assert run("scan", *cluster.log_dirs, "-o", PREFIX).exit_code == 0
+    for each in list_uri(PREFIX) or ():
+        path = cluster.folder / "copies" / each.name
+        path.parent.mkdir(parents=True)
+        fetch(each.uri, str(path))
+    return Path(cluster.folder, "copies")
+
+
+def found(run: Run, cluster, *paths: object) -> tuple[int, str]:
+    """The exit code and the findings of an audit."""
+    ran = run("audit", *paths, "--metadata", cluster.metadata, "--format", "ndjson", "--all")
+    return ran.exit_code, ran.stdout
+
+
+def test_every_way_to_name_inventories_gives_the_findings_of_the_files(cluster, run: Run, scanned: Path) -> None:
+    files = sorted(scanned.rglob("*.parquet"))
+    code, findings = expected = found(run, cluster, *files)
+    assert (code, len(findings.splitlines())) == (1, 4)
+    manifest = cluster.folder / "list"
+    manifest.write_text(f"{files[0]}\n{PREFIX}*/*/broker=2/\n")
+    for given in (
+        [PREFIX],
+        [PREFIX.replace("s3:", "s3a:").rstrip("/")],
+        [f"{PREFIX}cluster=*/**/*.parquet"],
+        [scanned],
+        [f"file://{scanned}/"],
+        [f"{scanned}/**/*.parquet"],
+        [f"@{manifest}"],
+        [files[0], f"{PREFIX}cluster=cluster-of-the-tests/", files[0]],
+    ):
+        assert found(run, cluster, *given) == expected
+
+
+def test_a_damaged_object_is_a_finding_and_costs_only_itself(cluster, run: Run, scanned: Path, s3: ObjectStore) -> None:
+    _, two = sorted(scanned.rglob("*.parquet"))
+    uri = join_uri(PREFIX, str(two.relative_to(scanned)))
+    two.write_bytes(two.read_bytes()[:-10])
+    put(str(two), uri)
+    ran = run("audit", PREFIX, "--metadata", cluster.metadata)
+    assert ran.exit_code == 4
+    assert f"logstore: {uri} is damaged or was not written to its end" in ran.stderr
+    assert "INVENTORY_UNREADABLE" in ran.stdout
+    s3.refusing = lambda method, path: method != "HEAD" and path.endswith(two.name)
+    ran = run("audit", PREFIX, "--metadata", cluster.metadata)
+    assert (ran.exit_code, f"{uri}: access is denied" in ran.stderr) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "sentence"),
+    [
+        (f"s3://{BUCKET}/nothing/", 3, "holds no inventory"),
+        ("s3://absent/inventories/", 4, "there is no such bucket"),
+        ("@absent", 3, "@absent stands for a list of inventories, and absent cannot be read"),
+    ],
+)
+def test_a_place_that_gives_nothing_is_one_sentence(
+    cluster, run: Run, s3: ObjectStore, place: str, code: int, sentence: str
+) -> None:
+    ran = run("audit", cluster.log_dirs[0], place, "--metadata", cluster.metadata)
+    assert (ran.exit_code, ran.stdout, len(ran.stderr.splitlines())) == (code, "", 1)
+    assert sentence in ran.stderr
+
+
+def test_a_command_that_changes_disks_takes_none(cluster, run: Run, scanned: Path) -> None:
+    ran = run("plan", PREFIX, "--metadata", cluster.metadata)
+    assert (ran.exit_code, "is an inventory: a plan needs the log dirs themselves" in ran.stderr) == (2, True)
+
+
+def test_a_folder_with_replicas_beside_inventories_is_a_log_dir_and_says_so(cluster, run: Run, scanned: Path) -> None:
+    (scanned / "orders-0").mkdir()
+    ran = run("audit", scanned, "--metadata", cluster.metadata)
+    assert f"{scanned} is taken for a log dir, because orders-0 in it has the name of a replica" in ran.stderr
+    assert "ABSENT" in ran.stdout
+
+
+def test_an_empty_file_with_the_name_of_an_inventory_is_a_finding(cluster, run: Run, scanned: Path) -> None:
+    (scanned / "torn.parquet").write_bytes(b"")
+    ran = run("audit", scanned, "--metadata", cluster.metadata)
+    assert f"{scanned}/torn.parquet is no inventory" in ran.stderr
+    assert "INVENTORY_UNREADABLE" in ran.stdout
+
+
+def test_a_scan_of_inventories_in_a_store_lists_their_rows(cluster, run: Run, scanned: Path) -> None:
+    in_store, here = (run("scan", place, "--format", "ndjson").stdout for place in (PREFIX, scanned))
+    assert in_store == here != ""
+
+
+def test_executors_of_a_cluster_get_copies_that_they_see(
+    cluster, run: Run, scanned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def given_to_spark(job: AuditJob, **_: object) -> AuditResult:
+        inventories = job.inputs.inventories
+        copies = [inventories.readable(path) for path in inventories.paths]
+        assert len(copies) == 2
+        assert all(Path(copy).is_relative_to(cluster.folder / "report") for copy in copies)
+        return run_embedded(job, jobs=1, memory_limit=None)
+
+    monkeypatch.setattr(audit_command, "run_spark", given_to_spark)
+    report = cluster.folder / "report"
+    ran = run("audit", PREFIX, "--metadata", cluster.metadata, "--spark", "--master", "spark://x:1", "--report", report)
+    assert (ran.exit_code, "findings.parquet" in {path.name for path in report.iterdir()}) == (1, True)
