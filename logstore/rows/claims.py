@@ -128,7 +128,11 @@ def check_parquet_claims(path: str) -> None:
     import pyarrow.parquet as pq
 
     size = os.path.getsize(path)
-    with open(path, "rb") as opened, pq.ParquetFile(opened, read_dictionary=_TEXTS) as file:
+    with open(path, "rb") as opened:
+        # A file of an older release may lack some of them.
+        known = frozenset(pq.read_schema(opened).names)
+    texts = [name for name in _TEXTS if name in known]
+    with open(path, "rb") as opened, pq.ParquetFile(opened, read_dictionary=texts) as file:
         rows, groups = file.metadata.num_rows, range(file.metadata.num_row_groups)
         chunks = [
             file.metadata.row_group(group).column(number)
@@ -142,8 +146,8 @@ def check_parquet_claims(path: str) -> None:
             raise _refused(path, rows, unpacked, size)
         most = unpacked
         for group in groups:
-            first = next(file.iter_batches(1, row_groups=[group], columns=_TEXTS), None)
-            for name, column in zip(_TEXTS, () if first is None else first.columns, strict=False):
+            first = next(file.iter_batches(1, row_groups=[group], columns=texts), None)
+            for name, column in zip(texts, () if first is None else first.columns, strict=False):
                 longest = pc.max(pc.binary_length(column.dictionary)).as_py() or 0
                 if longest > MAX_TEXT_BYTES:
                     raise InventoryError(
@@ -152,7 +156,7 @@ def check_parquet_claims(path: str) -> None:
                     )
                 most += longest * file.metadata.row_group(group).num_rows
         if not _are_plausible(rows, most, size):
-            _add_up_texts(path, file, size)
+            _add_up_texts(path, file, size, texts)
 
 
 def _unpacked_pages(file: BinaryIO, chunks: Sequence[Any], size: int) -> int:
@@ -225,12 +229,12 @@ def _thrift_varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError("the header of a page of it has a number of more than 64 bits")
 
 
-def _add_up_texts(path: str, file: Any, size: int) -> None:
+def _add_up_texts(path: str, file: Any, size: int, columns: Sequence[str]) -> None:
     """Add up the lengths of the texts of all rows, and refuse them where they are too much for a file of this size."""
     import pyarrow.compute as pc
 
     rows = texts = 0
-    for batch in file.iter_batches(columns=_TEXTS):
+    for batch in file.iter_batches(columns=columns):
         rows += batch.num_rows
         for column in batch.columns:
             texts += pc.sum(pc.binary_length(column.dictionary).take(column.indices)).as_py() or 0

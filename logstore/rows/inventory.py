@@ -6,6 +6,9 @@ to import, so they are imported where they are used.
 
 The footer of a Parquet inventory holds the number of bytes before it and their CRC-32C, because engines read damaged
 pages without complaint. An Arrow file, and a file that another program wrote, is read without such a check.
+
+An inventory of an older release may lack columns that came since. Where those are there that say what a row is
+(:data:`NEEDED`), it is read, and the others are null, which is unknown.
 """
 
 from __future__ import annotations
@@ -28,6 +31,11 @@ from logstore.tunables import INVENTORY_ROWS_AT_ONCE
 
 CHECKSUM_KEY = b"logstore.crc32c"
 """In a Parquet file's metadata: ``LENGTH:CRC`` of everything before the footer."""
+
+NEEDED = (
+    "cluster_id", "node_id", "log_dir", "name", "kind", "topic", "partition", "topic_id", "metadata_state",
+)  # fmt: skip
+"""The columns that identity, kind, topic and topic ID come from; a file without one of them is no inventory."""
 
 _FOOTER_TAIL = 8
 """Bytes after a Parquet file's footer: its length, and the magic."""
@@ -101,7 +109,8 @@ def read_inventory(path: str, ignored: Collection[LogDirOnHost] = ()) -> pa.Tabl
     """
     check_inventory(path)
     try:
-        rows = _dataset(path).to_table(columns=ROW_SCHEMA.names).cast(ROW_SCHEMA)
+        dataset = _dataset(path)
+        rows = _completed(dataset.to_table(columns=_present(dataset.schema)))
         return rows if not ignored else rows.filter(_counting(ignored))
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, error) from error
@@ -117,11 +126,51 @@ def inventory_log_dirs(path: str) -> list[dict[str, Any]]:
 
     check_inventory(path)
     try:
-        found = _dataset(path).to_table(columns=ROW_SCHEMA.names, filter=pc.field("kind") == Kind.LOG_DIR.value)
+        dataset = _dataset(path)
+        found = dataset.to_table(columns=_present(dataset.schema), filter=pc.field("kind") == Kind.LOG_DIR.value)
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, error) from error
-    rows: list[dict[str, Any]] = found.to_pylist()
+    rows: list[dict[str, Any]] = _completed(found).to_pylist()
     return rows
+
+
+def has_all_columns(path: str) -> bool:
+    """Whether an inventory that was checked has every column of ROW_SCHEMA, as engines need it."""
+    return len(_present(_dataset(path).schema)) == len(ROW_SCHEMA)
+
+
+def complete_inventory(path: str, new_path: str) -> None:
+    """Write an inventory that was checked as a new Parquet file with every column of ROW_SCHEMA.
+
+    Raises:
+        InventoryError: its rows are damaged.
+        OSError: the new file cannot be written.
+    """
+    dataset = _dataset(path)
+    columns = _present(dataset.schema)
+
+    def tables() -> Iterator[pa.Table]:
+        try:
+            for batch in dataset.to_batches(columns=columns):
+                yield _completed(pa.Table.from_batches([batch]))
+        except pa.ArrowException as error:
+            raise _damaged(path, error) from error
+
+    with open(new_path, "wb") as out:
+        write_inventory(tables(), out, InventoryForm.PARQUET)
+
+
+def _present(found: pa.Schema) -> list[str]:
+    return [name for name in ROW_SCHEMA.names if name in found.names]
+
+
+def _completed(rows: pa.Table) -> pa.Table:
+    """Add the columns of ROW_SCHEMA that are not there, with nulls."""
+    columns = [
+        rows.column(field.name) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
+        for field in ROW_SCHEMA
+    ]
+    return pa.table(columns, names=ROW_SCHEMA.names).cast(ROW_SCHEMA)
 
 
 def _counting(ignored: Collection[LogDirOnHost]) -> Any:
@@ -221,7 +270,7 @@ def _check_schema(path: str, found: pa.Schema) -> None:
             f"{path} has schema version {version[:20].decode('ascii', 'replace')}, and this program reads version "
             f"{SCHEMA_VERSION}: use the same release of logstore for scan and audit"
         )
-    missing = [name for name in ROW_SCHEMA.names if name not in found.names]
+    missing = [name for name in NEEDED if name not in found.names]
     if missing:
         raise InventoryError(
             f"{path} is no inventory: it lacks the columns {', '.join(missing)}; write one with "
@@ -231,7 +280,8 @@ def _check_schema(path: str, found: pa.Schema) -> None:
     wrong = [
         f"{field.name} ({found.field(field.name).type} instead of {field.type})"
         for field in ROW_SCHEMA
-        if found.field(field.name).type not in (field.type, {pa.string(): pa.large_string()}.get(field.type))
+        if field.name in found.names
+        and found.field(field.name).type not in (field.type, {pa.string(): pa.large_string()}.get(field.type))
     ]
     if wrong:
         raise InventoryError(f"{path} is no inventory: columns of another type: {', '.join(wrong)}")

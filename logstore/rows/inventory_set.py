@@ -65,6 +65,24 @@ class Copies:
         self.paths[uri] = path
         return path
 
+    def complete(self, number: int, given: str, path: str) -> None:
+        """Copy an inventory, given as itself or as a URI and now at a path, to one with every column.
+
+        Raises:
+            InventoryError: its rows are damaged.
+            StoreDownError: the copy cannot be written.
+        """
+        from logstore.rows.inventory import complete_inventory
+
+        self.prepare()
+        assert self._folder is not None
+        copy = os.path.join(self._folder, f"{number}-whole.parquet")
+        try:
+            complete_inventory(path, copy)
+        except OSError as error:
+            raise StoreDownError(f"{given} cannot be copied ({error.strerror}): set TMPDIR to another place") from error
+        self.paths[given] = copy
+
 
 @dataclass(frozen=True, slots=True)
 class InventorySet:
@@ -81,7 +99,7 @@ class InventorySet:
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """Files that are no sound inventory, each with the sentence that says why and what to do."""
     copies: Copies = field(default_factory=lambda: Copies(None), compare=False)
-    """What was fetched from a store."""
+    """What was fetched from a store, or got the columns that an older release did not write."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -201,7 +219,7 @@ def _read_newest(paths: Sequence[str], copies: Copies) -> _Read:
 def _read_group(group: Sequence[tuple[int, str]], copies: Copies) -> _Read:
     """Read the newest of some files that can be read; they hold the same log dirs."""
     # Which loads Arrow, and a scan of trees needs none.
-    from logstore.rows.inventory import inventory_log_dirs
+    from logstore.rows.inventory import has_all_columns, inventory_log_dirs
 
     if len(group) > 1:
         group = sorted(group, key=lambda one: -_scanned_ms(one[1]))
@@ -211,6 +229,8 @@ def _read_group(group: Sequence[tuple[int, str]], copies: Copies) -> _Read:
         try:
             local = copies.take(number, path) if is_uri(path) else path
             read.found.append((path, inventory_log_dirs(local)))
+            if not has_all_columns(local):
+                copies.complete(number, path, local)
         except StoreDownError:
             raise
         except (InventoryError, InventoryStoreError) as error:

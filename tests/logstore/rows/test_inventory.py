@@ -72,8 +72,8 @@ def test_an_unknown_schema_version_is_refused(tmp_path: Path) -> None:
 
 def test_missing_columns_are_named(tmp_path: Path) -> None:
     path = str(tmp_path / "inventory")
-    pq.write_table(rows("a-0").drop_columns(["kind", "inode"]), path)
-    with pytest.raises(InventoryError, match="lacks the columns kind, inode"):
+    pq.write_table(rows("a-0").drop_columns(["kind", "topic_id", "inode"]), path)
+    with pytest.raises(InventoryError, match="lacks the columns kind, topic_id; write"):
         inventory.check_inventory(path)
 
 
@@ -136,3 +136,22 @@ def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / os.fsdecode(b"\xff"), InventoryForm.PARQUET, rows("."))
     with pytest.raises(InventoryError, match="not UTF-8"):
         inventory.check_inventory(path)
+
+
+@pytest.mark.parametrize("form", list(InventoryForm))
+def test_an_inventory_of_an_older_release_is_read_and_what_it_lacks_is_unknown(
+    tmp_path: Path, form: InventoryForm
+) -> None:
+    older = rows(".", "a-0").select(inventory.NEEDED)
+    path = str(tmp_path / "inventory")
+    with open(path, "wb") as out:
+        inventory.write_inventory([older], out, form, older.schema)
+    found = inventory.read_inventory(path)
+    assert found.schema == ROW_SCHEMA
+    assert found.select(inventory.NEEDED).equals(older)
+    assert found["segments"].null_count == 2
+    assert [row["host"] for row in inventory.inventory_log_dirs(path)] == [None]
+    assert not inventory.has_all_columns(path)
+    inventory.complete_inventory(path, f"{path}-whole")
+    assert inventory.read_inventory(f"{path}-whole").equals(found)
+    assert inventory.has_all_columns(f"{path}-whole")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
 
@@ -123,3 +124,14 @@ def test_executors_of_a_cluster_get_copies_that_they_see(
     report = cluster.folder / "report"
     ran = run("audit", PREFIX, "--metadata", cluster.metadata, "--spark", "--master", "spark://x:1", "--report", report)
     assert (ran.exit_code, "findings.parquet" in {path.name for path in report.iterdir()}) == (1, True)
+
+
+def test_an_inventory_of_an_older_release_is_judged_beside_others(cluster, run: Run, scanned: Path) -> None:
+    one, two = sorted(scanned.rglob("*.parquet"))
+    _, whole = found(run, cluster, one, two)
+    rows = pq.read_table(one, partitioning=None)
+    pq.write_table(rows.drop_columns(["clean_shutdown", "segments", "end_offset"]), one)
+    code, findings = found(run, cluster, one, two)
+    assert (code, findings) == (1, whole)
+    put(str(one), join_uri(PREFIX, str(one.relative_to(scanned))))
+    assert found(run, cluster, PREFIX) == (1, whole)
