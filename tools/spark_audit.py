@@ -1,6 +1,7 @@
 r"""The audit of a fleet as a job for spark-submit; installed as ``logstore-spark-audit.py``.
 
-    spark-submit --master spark://… --py-files kafka_logstore-….whl logstore-spark-audit.py \
+    cp kafka_logstore-….whl kafka_logstore.zip      # Spark takes no .whl as a package
+    spark-submit --master spark://… --py-files kafka_logstore.zip logstore-spark-audit.py \
         /shared/inventories --metadata kraft:/data/__cluster_metadata-0 --report /shared/audit
 
 Arguments and exit codes are those of ``logstore audit``. The driver and all executors must see the folder of

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from reconciler.audit.report_html import render_report
     from reconciler.audit.report_json import AUDIT_SCHEMA_VERSION, by_urgency, write_findings, write_summary
     from reconciler.audit.result import Accepted, AuditResult, with_inventories
+    from reconciler.audit.spark import spark_findings
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -21,6 +22,7 @@ else:
             "report_html": ("render_report",),
             "report_json": ("AUDIT_SCHEMA_VERSION", "by_urgency", "write_findings", "write_summary"),
             "result": ("Accepted", "AuditResult", "with_inventories"),
+            "spark": ("spark_findings",),
         },
     )
 
@@ -35,6 +37,7 @@ __all__ = [
     "audit",
     "by_urgency",
     "render_report",
+    "spark_findings",
     "with_inventories",
     "with_next",
     "write_findings",

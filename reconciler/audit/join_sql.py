@@ -1,7 +1,7 @@
 """The joined row as SQL: a full outer join of the replicas on the disks with the replicas that the metadata wants.
 
 The text uses only the SQL that DuckDB and Spark share; Spark combines the same parts in another order
-(:mod:`reconciler.audit.spark.inventories`). It decides nothing: it puts the two sides next to each other, in the
+(:mod:`reconciler.audit.spark.join`). It decides nothing: it puts the two sides next to each other, in the
 columns of :class:`reconciler.verdicts.JoinedRow`, and the case table does the rest. An engine registers five tables
 first:
 

@@ -19,7 +19,6 @@ from reconciler.audit.spark.output import (
     escape_glob,
     query_by_spark,
     register_found,
-    register_topics,
     write_topics,
 )
 from tests.fleets import NOW_MS
@@ -75,8 +74,6 @@ def test_spark_searches_the_same_topics_and_findings(spark: Any, tmp_path: Path)
     leave_findings(ask)
     with duckdb.connect() as small:
         write_topics(small, {"C": orders()}, ask.topics)
-    own = spark.newSession()
-    register_topics(own, ask)
-    search = query_by_spark(own, ask)
+    search = query_by_spark(spark, ask, spark.range(1))
     joined = search("SELECT f.verdict, t.topic_id FROM found f JOIN topics t ON t.topic = f.topic")
     assert joined == [{"verdict": "MISSING", "topic_id": TOPIC_ID}]

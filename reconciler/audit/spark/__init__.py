@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from reconciler.audit.spark.engine import audit
     from reconciler.audit.spark.log_dirs import KafkaLogDirs
     from reconciler.audit.spark.metadata import KafkaMetadata
+    from reconciler.audit.spark.notebook import spark_findings
     from reconciler.audit.spark.session import open_session, runs_on_cluster
 else:
     __getattr__ = lazy_exports(
@@ -16,6 +17,7 @@ else:
             "engine": ("audit",),
             "log_dirs": ("KafkaLogDirs",),
             "metadata": ("KafkaMetadata",),
+            "notebook": ("spark_findings",),
             "session": ("open_session", "runs_on_cluster"),
         },
     )
@@ -26,4 +28,5 @@ __all__ = [
     "audit",
     "open_session",
     "runs_on_cluster",
+    "spark_findings",
 ]

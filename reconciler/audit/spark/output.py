@@ -23,7 +23,7 @@ from reconciler.desired import TOPIC_SCHEMA, DesiredState
 
 if TYPE_CHECKING:
     import duckdb
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _GLOB = re.compile(r"[\\*?\[\]{}]")
 
@@ -77,15 +77,23 @@ def escape_glob(path: str) -> str:
 
 def write_topics(small: duckdb.DuckDBPyConnection, states: Mapping[str, DesiredState], path: str) -> None:
     """Write the topics to their file, from which both engines read them, and make the view ``topics`` of it."""
-    topics = [_with_cluster(cluster, state.topics) for cluster, state in states.items()]
-    schema = pa.schema([_CLUSTER, *TOPIC_SCHEMA])
-    pq.write_table(pa.concat_tables([schema.empty_table(), *topics]).drop_columns("partitions"), path)
+    pq.write_table(topic_table(states), path)
     small.execute(f"CREATE VIEW topics AS FROM {parquet_files(path)}")
 
 
-def register_topics(spark: SparkSession, ask: AuditRequest) -> None:
-    """Make the view ``topics`` in Spark, from the file of :func:`write_topics`."""
-    spark.read.parquet(escape_glob(ask.topics)).createOrReplaceTempView("topics")
+def read_topics(spark: SparkSession, ask: AuditRequest) -> DataFrame:
+    """Read the topics in Spark, from the file of :func:`write_topics`."""
+    return spark.read.schema(ddl(_topic_schema())).parquet(escape_glob(ask.topics))
+
+
+def topic_table(states: Mapping[str, DesiredState]) -> pa.Table:
+    """Gather the topics of desired states, each with its cluster in front."""
+    topics = [_with_cluster(cluster, state.topics).select(_topic_schema().names) for cluster, state in states.items()]
+    return pa.concat_tables([_topic_schema().empty_table(), *topics])
+
+
+def _topic_schema() -> pa.Schema:
+    return pa.schema([_CLUSTER, *(field for field in TOPIC_SCHEMA if field.name != "partitions")])
 
 
 def _with_cluster(cluster: str, table: pa.Table) -> pa.Table:
@@ -98,9 +106,10 @@ def register_found(small: duckdb.DuckDBPyConnection, findings: str) -> None:
     small.execute(f"CREATE VIEW found AS {_FOUND}")
 
 
-def query_by_spark(spark: SparkSession, ask: AuditRequest) -> RunQuery:
-    """Make ``found`` in Spark, and return a function that queries it together with ``observed`` and ``topics``."""
+def query_by_spark(spark: SparkSession, ask: AuditRequest, observed: DataFrame) -> RunQuery:
+    """Return a function that queries ``found`` together with ``observed`` and ``topics`` in Spark."""
+    from reconciler.audit.spark.join import select  # which a task that lists trees does without
+
     findings = spark.read.schema(ddl(FINDING_SCHEMA)).parquet(escape_glob(ask.findings))
-    findings.createOrReplaceTempView("findings")
-    spark.sql(_FOUND).createOrReplaceTempView("found")
-    return lambda sql: [row.asDict() for row in spark.sql(sql).collect()]
+    frames = {"findings": findings, "observed": observed, "topics": read_topics(spark, ask)}
+    return lambda sql: [row.asDict() for row in select(sql, frames, {"found": _FOUND}).collect()]

@@ -43,7 +43,7 @@ from reconciler.audit.spark.log_dirs import (
     log_dirs_in,
     scan_broker,
 )
-from reconciler.audit.spark.output import AuditRequest, escape_glob, query_by_spark, register_topics, write_topics
+from reconciler.audit.spark.output import AuditRequest, escape_glob, query_by_spark, write_topics
 from reconciler.desired import BrokerKey, JudgedBroker, SavedTable, by_cluster, registered_log_dirs, speaking
 from reconciler.errors import RefusedError
 
@@ -105,9 +105,7 @@ def _search(
     small.execute(f"CREATE VIEW observed AS FROM {parquet_files(*observed)}")
     if rows_of(small, "SELECT count(*) AS directories FROM observed")[0]["directories"] <= SEARCHED_HERE:
         return partial(rows_of, small)
-    own.read.parquet(*map(escape_glob, observed)).createOrReplaceTempView("observed")
-    register_topics(own, ask)
-    return query_by_spark(own, ask)
+    return query_by_spark(own, ask, own.read.parquet(*map(escape_glob, observed)))
 
 
 def desired_tables_in_files(number: int, state: DesiredState, scratch: str) -> DesiredTables:

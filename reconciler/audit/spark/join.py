@@ -1,0 +1,146 @@
+"""The join of rows with the desired state in Spark's SQL, as one lazily evaluated DataFrame of findings.
+
+:data:`SPARK_VIEWS` gives the same rows and columns as :data:`reconciler.audit.join_sql.VIEWS`. Where DuckDB builds hash
+tables, Spark shuffles and sorts each large side, and pays for every column again each time. So some views are written
+differently, with the same answer:
+
+- the columns that only a finding shows travel as one column ``disk``, which halves the code that Spark generates for
+  every join, and keeps it below the size at which the JVM would interpret it;
+- a hash leads the keys of the large join, because Spark compares the first eight bytes of the first key in place, and
+  topic names often begin alike;
+- ``live`` counts the copies of a live partition by a window over the keys of the join that follows, which needs no
+  shuffle and no sort of its own; ``copies`` serves only the few directories that are not live;
+- directories that are not live, mostly few, meet only the wanted replicas whose topic ID occurs among them;
+- ``desired`` takes its cluster from ``speaks``: of a constant, Spark would make a condition instead of a key.
+
+The views decide nothing, as the shared text decides nothing. Tests hold both engines to the same value in every column
+of a finding.
+
+No temporary view is made in anybody's session: views are stated in the query, over DataFrames. So the findings are
+a DataFrame of the session that they were asked for in, over Spark Connect too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from reconciler.audit.case_sql import case_number, doubt, evidence, is_listed, verdict
+from reconciler.audit.findings import FINDINGS
+from reconciler.audit.join_sql import (
+    BY_NAME,
+    BY_TOPIC_ID,
+    CARRIED,
+    DATED,
+    DATES,
+    DESIRED,
+    LOOKED_UP,
+    LOOKUPS,
+    SAME_NAME,
+    SAME_TOPIC_ID,
+    VIEWS,
+)
+
+_PARTITION_KEYS = "topic, partition, node, cluster"
+
+_DISKS = f"SELECT *, struct({', '.join(CARRIED)}) AS disk FROM observed"
+
+_DESIRED = f"SELECT *, xxhash64(topic, partition, node) AS hash FROM (SELECT s.cluster, s.node, {DESIRED})"
+
+_BESIDE_LIVE = "('future', 'delete', 'stray', 'staged')"
+"""Directories whose verdict depends on the live replicas of their partition on the broker."""
+
+_COPIES = f"""
+    SELECT {_PARTITION_KEYS}, count(*) AS copies
+    FROM observed LEFT SEMI JOIN (SELECT * FROM observed WHERE kind IN {_BESIDE_LIVE}) f USING ({_PARTITION_KEYS})
+    WHERE kind = 'live' AND node >= 0
+    GROUP BY {_PARTITION_KEYS}
+"""
+
+_LIVE = f"""
+    SELECT *, CASE WHEN node >= 0 THEN count(*) OVER (PARTITION BY hash, {_PARTITION_KEYS}) ELSE 1 END AS copies
+    FROM (SELECT *, xxhash64(topic, partition, node) AS hash FROM disks WHERE kind = 'live')
+"""
+
+_PAIRS = f"""
+    SELECT o.disk, {BY_NAME}, coalesce(o.copies, 0) AS copies
+    FROM live o FULL OUTER JOIN desired d ON o.hash = d.hash AND {SAME_NAME}
+    UNION ALL
+    SELECT o.disk, {BY_TOPIC_ID}, coalesce(c.copies, 0) AS copies
+    FROM (SELECT * FROM disks WHERE kind <> 'live') o
+    LEFT JOIN (SELECT * FROM desired
+               WHERE wanted_topic_id IN (SELECT disk_topic_id FROM observed WHERE kind <> 'live')) d ON {SAME_TOPIC_ID}
+    LEFT JOIN copies c
+      ON o.topic = c.topic AND o.partition = c.partition AND o.node = c.node AND o.cluster = c.cluster
+     AND o.kind IN {_BESIDE_LIVE}
+"""
+
+SPARK_VIEWS: dict[str, str] = {
+    "observed": VIEWS["observed"],
+    "disks": _DISKS,
+    "desired": _DESIRED,
+    "copies": _COPIES,
+    "live": _LIVE,
+    "pairs": _PAIRS,
+    "joined": f"SELECT p.*, {LOOKED_UP} FROM pairs p {LOOKUPS}",
+}
+"""The views to create, in this order. They need the same tables as :data:`reconciler.audit.join_sql.VIEWS`; ``joined``
+has the columns of CARRIED within ``disk``."""
+
+
+class SparkDialect:
+    """The expressions of Spark that the case table needs."""
+
+    def column(self, name: str) -> Column:
+        """Name a column of the relation."""
+        return sf.col(name)
+
+    def literal(self, value: str | int | bool | None) -> Column:
+        """Make a constant; None is null."""
+        return sf.lit(value)
+
+    def choose(self, branches: Sequence[tuple[Any, Any]], otherwise: Any) -> Column:
+        """Make CASE WHEN … ELSE …."""
+        (condition, value), *rest = branches
+        expression = sf.when(condition, value)
+        for condition, value in rest:
+            expression = expression.when(condition, value)
+        return expression.otherwise(otherwise)
+
+    def concat(self, parts: Sequence[Any]) -> Column:
+        """Concatenate the parts as text."""
+        return sf.concat(*parts)
+
+
+def select(sql: str, frames: Mapping[str, Any], views: Mapping[str, str] | None = None) -> DataFrame:
+    """Run a query over DataFrames of one session by name, and over views that build on them.
+
+    ``views``: the text of each, in an order in which each follows the views that it builds on.
+    """
+    stated = [f"{name} AS (SELECT * FROM {{{name}}})" for name in frames]
+    stated += [f"{name} AS ({text})" for name, text in (views or {}).items()]
+    session: SparkSession = next(iter(frames.values())).sparkSession
+    return session.sql(f"WITH {', '.join(stated)} {sql}", **frames)
+
+
+def find(frames: Mapping[str, DataFrame], all_rows: bool) -> DataFrame:
+    """Join and judge rows, lazily; return the columns of FINDING_SCHEMA.
+
+    ``frames``: the tables that :mod:`reconciler.audit.join_sql` asks for, of one session; ``all_rows``: whether to list
+    the OK rows as well.
+    """
+    dialect = SparkDialect()
+    # The ranks of copies need this partitioning anyway. Here it separates the generated code of the filter from that
+    # of the case table: together they are one method, so long that the JVM would interpret it for every row.
+    judged = (
+        select("SELECT * FROM joined", frames, SPARK_VIEWS)
+        .where(is_listed(dialect, all_rows))
+        .repartition("cluster", "node", "topic", "partition")
+    )
+    judgement = {"verdict": verdict(dialect), "evidence": evidence(dialect)}
+    judged = judged.withColumn("case_no", case_number(dialect)).withColumns(judgement).select("*", "disk.*")
+    dated = select(f"SELECT {DATED} FROM judged j {DATES}", {"judged": judged, "speaks": frames["speaks"]})
+    return select(FINDINGS, {"found": dated.withColumn("doubt", doubt(dialect))})
