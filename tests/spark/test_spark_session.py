@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 
 import pytest
 
 from reconciler.audit.spark import open_session, runs_on_cluster
-from reconciler.audit.spark.session import check_java, local_cores, settings, user_settings
+from reconciler.audit.spark.session import (
+    check_java,
+    check_master,
+    local_cores,
+    settings,
+    user_settings,
+    warn_without_executors,
+)
 from reconciler.errors import EngineUnavailableError, UsageError
 
 
@@ -114,3 +122,26 @@ def test_a_session_that_runs_is_taken_as_it_is_and_goes_on_afterwards(spark) -> 
     assert spark.range(3).count() == 3
     with pytest.raises(UsageError, match="give spark-submit --driver-memory instead"), open_session(memory="1g"):
         pass
+
+
+@pytest.mark.spark
+def test_a_cluster_that_gives_no_executor_is_named_with_what_was_asked_for(
+    spark, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_without_executors(spark)  # a session on this machine alone has none either
+    assert "local[2] has given no executor yet" in caplog.text
+    assert "none has the 1g that spark.executor.memory asks for" in caplog.text
+
+
+def test_a_standalone_master_that_answers_is_taken_and_one_that_does_not_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        check_master(f"spark://127.0.0.1:1,127.0.0.1:{port}")
+    with pytest.raises(
+        EngineUnavailableError, match=rf"no Spark master answers at 127.0.0.1:{port} \(Connection refused"
+    ):
+        check_master(f"spark://127.0.0.1:{port}")
+    for odd in ("spark://host", "spark://", "spark://host:port"):
+        with pytest.raises(EngineUnavailableError, match="names no address: spark://HOST:PORT is expected"):
+            check_master(odd)
+    check_master("yarn")

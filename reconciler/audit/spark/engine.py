@@ -6,7 +6,7 @@ trees are listed into a scratch folder as inventories, and Spark joins all of th
 the dimension tables, and totals and fleet findings come from there, by the SQL of the embedded engine.
 
 The driver and all executors must see the output folder under the same path; the scratch folder lies in it. Every audit
-has a Spark session of its own, so that the views of two audits do not meet.
+has a Spark session of its own, whose settings suit its queries.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from reconciler.audit.arguments import check_audit
 from reconciler.audit.dimension_tables import Superseded, parquet_files, rows_of
 from reconciler.audit.fleet import INVENTORY_GAP_MS
 from reconciler.audit.result import AuditResult, conclude
+from reconciler.audit.spark.failures import reason
 from reconciler.audit.spark.output import AuditRequest, register_found
 from reconciler.audit.spark.trees import judge_trees
 from reconciler.desired import DesiredState
@@ -100,15 +101,5 @@ def audit(
             )
     except (PySparkException, Py4JError, duckdb.Error, OSError) as error:
         raise RefusedError(
-            f"Spark did not finish the audit, and {ask.folder} is incomplete: {_reason(error)}"
+            f"Spark did not finish the audit, and {ask.folder} is incomplete: {reason(str(error))}"
         ) from error
-
-
-def _reason(error: Exception) -> str:
-    """Summarise an error in one line; for a failed task, the exception that it raised."""
-    lines = [line for line in str(error).strip().splitlines() if line.strip()]
-    for number, line in enumerate(lines):
-        if line.lstrip().startswith("Traceback (most recent call last)"):
-            raised = next((each for each in lines[number + 1 :] if not each.startswith((" ", "\t"))), "")
-            return f"a task failed: {raised:.450}"
-    return f"{(lines or [type(error).__name__])[0]:.500}"

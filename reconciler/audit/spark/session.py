@@ -8,22 +8,27 @@ what the user has set for Spark. PySpark is imported only when a session is aske
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
+from threading import Timer
 from typing import TYPE_CHECKING, BinaryIO
 
 from reconciler.errors import EngineUnavailableError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
 
 OLDEST_JAVA = 17
 """Spark 4 needs at least this release."""
@@ -34,6 +39,10 @@ _PARTITIONS_PER_CORE = 4
 _MASTER, _MEMORY = "spark.master", "spark.driver.memory"
 _HERE = "local[*]"
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
+_STANDALONE = "spark://"
+_ANSWERS_WITHIN_S = 10
+_EXECUTORS_WITHIN_S = 30
+_CAUSED, _UNCAUGHT = "Caused by: ", 'Exception in thread "main" '
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
@@ -66,16 +75,23 @@ def open_session(master: str | None = None, *, memory: str | None = None) -> Ite
     if running is not None:
         yield SparkSession.builder.getOrCreate()  # the one that its owner made, where an audit made others from it
         return
+    user = user_settings()
+    chosen = master or user.get(_MASTER, _HERE)
     if submitted:
         # The JVM is spark-submit's own, and its settings were given there.
         spark = SparkSession.builder.getOrCreate()
     else:
         check_java()
-        user = user_settings()
-        spark = _start(settings(master, memory, user), master or user.get(_MASTER, _HERE))
+        check_master(chosen)
+        spark = _start(settings(master, memory, user), chosen)
+    alone = Timer(_EXECUTORS_WITHIN_S, warn_without_executors, [spark])
+    alone.daemon = True
+    if not submitted and local_cores(chosen) is None:
+        alone.start()
     try:
         yield spark
     finally:
+        alone.cancel()
         spark.stop()
 
 
@@ -173,6 +189,44 @@ def check_java(environ: Mapping[str, str] = os.environ) -> None:
         raise EngineUnavailableError(f"Spark needs Java {OLDEST_JAVA}, and {java} is version {version[1]}: {advice}")
 
 
+def check_master(master: str) -> None:
+    """Check that a standalone master answers at its address, which Spark would call for minutes; others pass.
+
+    Raises:
+        EngineUnavailableError: none of the addresses answers, or one is none.
+    """
+    if not master.startswith(_STANDALONE):
+        return
+    refused = []
+    for address in master.removeprefix(_STANDALONE).split(","):
+        host, _, port = address.rpartition(":")
+        if not host or not port.isascii() or not port.isdigit():
+            raise EngineUnavailableError(f"--master {master} names no address: spark://HOST:PORT is expected")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWERS_WITHIN_S).close()
+            return
+        except (OSError, OverflowError, UnicodeError) as error:
+            refused.append(f"{address} ({getattr(error, 'strerror', None) or error})")
+    raise EngineUnavailableError(
+        f"no Spark master answers at {', '.join(refused)}: give the spark:// address that its log and its page show, "
+        f"{WITHOUT}"
+    )
+
+
+def warn_without_executors(spark: SparkSession) -> None:
+    """Log a warning where a cluster has not given an executor yet: Spark waits for one, and says nothing."""
+    context = spark.sparkContext
+    if context._jsc.sc().getExecutorMemoryStatus().size() > 1:  # the driver is one of them
+        return
+    memory = context.getConf().get("spark.executor.memory", "1g")
+    logger.warning(
+        "%s has given no executor yet, and Spark waits: its workers are busy, or none has the %s that "
+        "spark.executor.memory asks for, or the cores of spark.executor.cores",
+        context.master,
+        memory,
+    )
+
+
 def _environment(local: bool) -> None:
     """Set the variables that Spark reads only from the environment, unless the user has set them."""
     # Workers would otherwise run the first python3 of the PATH, which may lack pyarrow or this package.
@@ -217,8 +271,10 @@ def _stderr_in_file() -> Iterator[BinaryIO]:
 
 
 def _reason(error: Exception, noise: BinaryIO) -> str:
-    """Pick the most telling line of the JVM's standard error, else of the error."""
+    """Pick an exception and what it rests on from the JVM's standard error, else from the error."""
     noise.seek(0)
     lines = [line.strip() for line in noise.read(1 << 20).decode("utf-8", "replace").splitlines()]
-    causes = [line for line in lines if "Exception" in line or line.startswith("Error")]
-    return (causes or str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    shown = [line for line in lines if "Exception" in line or line.startswith("Error")]
+    first = (shown or str(error).strip().splitlines() or [type(error).__name__])[0]
+    cause = next((f" ({line.removeprefix(_CAUSED)})" for line in shown if line.startswith(_CAUSED)), "")
+    return f"{first.removeprefix(_UNCAUGHT):.300}{cause:.300}"

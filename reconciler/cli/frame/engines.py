@@ -19,7 +19,7 @@ from logstore.log_dir import FallbackRecords
 from logstore.rows import InventoryForm, InventorySet, LogDirOnHost, inventory_form, read_inventory
 from reconciler.audit import AuditResult
 from reconciler.cli.frame.inputs import Inputs
-from reconciler.cli.frame.lifecycle import PartlyFailedError
+from reconciler.cli.frame.lifecycle import PartlyFailedError, say_warnings
 from reconciler.cli.frame.output import show_busy, with_progress
 from reconciler.desired import DesiredState
 from reconciler.errors import EngineUnavailableError, UsageError
@@ -124,7 +124,7 @@ def run_spark(job: AuditJob, *, master: str | None, memory: str | None = None) -
             spark = stack.enter_context(open_session(master, memory=memory))
         from reconciler.audit.spark import audit
 
-        with show_busy("comparing"):
+        with show_busy("comparing"), say_warnings("reconciler.audit"):
             return audit(
                 spark,
                 job.inputs.log_dirs,
