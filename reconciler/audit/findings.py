@@ -42,20 +42,32 @@ FINDING_SCHEMA = pa.schema(
 # log dir that the metadata assigns. The path comes last, only so that the same input gives the same order.
 _RANK = """
     row_number() OVER (
-        PARTITION BY cluster, node, topic, partition, verdict
+        PARTITION BY {keys}
         ORDER BY CASE WHEN disk_topic_id = wanted_topic_id THEN 0 ELSE 1 END, coalesce(leader_epoch, -1) DESC,
                  coalesce(end_offset, -1) DESC, CASE WHEN directory_id = wanted_directory_id THEN 0 ELSE 1 END,
                  host, log_dir, name)
 """
 
-FINDINGS = f"""
+_FINDINGS = """
     SELECT verdict, nullif(cluster, '') AS cluster_id, CASE WHEN node >= 0 THEN node END AS broker, host, log_dir,
            directory_id, name, nullif(kind, '') AS kind, namespace, nullif(topic, '') AS topic,
            CASE WHEN partition >= 0 THEN partition END AS partition, nullif(disk_topic_id, '') AS disk_topic_id,
            coalesce(nullif(wanted_topic_id, ''), nullif(name_topic_id, '')) AS metadata_topic_id,
            bytes, disk_bytes, files, modified_ms, due_ms,
-           CASE WHEN verdict = 'DUPLICATE' THEN CAST({_RANK} AS INTEGER) END AS copy_rank, only_in_sync, evidence,
+           CASE WHEN verdict = 'DUPLICATE' THEN CAST({rank} AS INTEGER) END AS copy_rank, only_in_sync, evidence,
            doubt
     FROM found
 """
-"""Selects the columns of :data:`FINDING_SCHEMA` from ``found``, in no particular order of rows."""
+
+
+def findings_sql(*apart: str) -> str:
+    """Write the query for the columns of :data:`FINDING_SCHEMA` from ``found``, in no particular order of rows.
+
+    ``apart``: further columns of ``found`` that all copies of a partition have in common.
+    """
+    keys = ("cluster", "node", "topic", "partition", "verdict", *apart)
+    return _FINDINGS.format(rank=_RANK.format(keys=", ".join(keys)))
+
+
+FINDINGS = findings_sql()
+"""The query over ``found`` as it is in DuckDB."""

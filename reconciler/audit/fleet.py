@@ -3,8 +3,9 @@
 Each kind is one SQL query and a function that turns its few rows into sentences. Most ask only the tables of
 :mod:`reconciler.audit.dimension_tables`, ``topics`` and ``found`` (the listed findings with all their columns). The
 queries that search ``observed``, which holds every replica of the fleet, are marked, and use only the SQL that DuckDB
-and Spark share. A query returns at most :data:`LIMIT` rows; a finding says when there are more. Findings about the
-metadata and about when log dirs were scanned need no query: they come from the few rows of log dirs, in Python.
+and Spark share; a hint in one keeps Spark from sending all topics to every executor for the few rows that it joins. A
+query returns at most :data:`LIMIT` rows; a finding says when there are more. Findings about the metadata and about when
+log dirs were scanned need no query: they come from the few rows of log dirs, in Python.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ QUERIES: tuple[FleetQuery, ...] = (
     FleetQuery(
         "TOPIC_UNDER_SEVERAL_IDS",
         """
-        SELECT g.*, t.topic IS NOT NULL AS known FROM (
+        SELECT /*+ MERGE(t) */ g.*, t.topic IS NOT NULL AS known FROM (
             SELECT *, count(*) OVER (PARTITION BY cluster, topic) AS ids FROM (
                 SELECT cluster, topic, disk_topic_id AS topic_id, count(*) AS replicas, min(node) AS first_broker,
                        max(node) AS last_broker

@@ -22,6 +22,11 @@ def assert_same(spark: AuditResult, duck: AuditResult) -> None:
         assert getattr(spark, name) == getattr(duck, name)
 
 
+def jobs_begun(spark: Any) -> int:
+    """How many jobs a session has begun since it was started; Spark's public tracker forgets old ones."""
+    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+
+
 def orders(topic_id: str = TOPIC_ID, cluster: str = "C") -> DesiredState:
     """orders-0, orders-1 and orders-2 are wanted on broker 1."""
     builder = DesiredBuilder()

@@ -22,7 +22,7 @@ from reconciler.audit.spark import notebook
 from reconciler.errors import UsageError
 from reconciler.sources import save_state
 from tests.fleets import NOW_MS, random_fleet
-from tests.spark.answers import findings_of, orders
+from tests.spark.answers import findings_of, jobs_begun, orders
 from tests.tools.test_readme import programs
 
 
@@ -42,10 +42,9 @@ def test_findings_are_a_frame_of_the_callers_session_that_is_evaluated_when_it_i
         saved.append(f"parquet:{tmp_path}/state-{number}")
     inventory = str(tmp_path / "rows.parquet")
     pq.write_table(rows, inventory)
-    jobs = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs
-    before = jobs()
+    before = jobs_begun(spark)
     found = spark_findings(spark, [inventory], saved, now_ms=NOW_MS)
-    assert jobs() == before
+    assert jobs_begun(spark) == before
     (tmp_path / "duck").mkdir()
     duck = embedded.audit([], [inventory], states, str(tmp_path / "duck"), now_ms=NOW_MS)
     assert rows_of(found) == findings_of(duck)

@@ -13,8 +13,12 @@ from reconciler.audit import AuditResult, embedded
 from reconciler.desired import by_cluster
 from reconciler.verdicts import CASES, Doubt, Verdict, broker_of, compare
 from tests.fleets import NOW_MS, many_fleets
+from tests.spark.answers import jobs_begun
 
 pytestmark = pytest.mark.spark
+
+MOST_JOBS = 12
+"""What an audit may ask of Spark, however small its tables are: each that all executors get is a job."""
 
 FLEETS = range(1000, 1080)
 
@@ -58,7 +62,9 @@ def test_three_engines_agree_on_every_row_and_every_total(spark: Any, tmp_path: 
     inventories = [str(tmp_path / "rows.parquet")]
     pq.write_table(rows, inventories[0])
     duck = embedded.audit([], inventories, states, str(tmp_path / "duck"), now_ms=NOW_MS, all_rows=True)
+    before = jobs_begun(spark)
     sparked = spark_engine.audit(spark, [], inventories, states, str(tmp_path), now_ms=NOW_MS, all_rows=True)
+    assert jobs_begun(spark) - before < MOST_JOBS  # trees beside inventories are one more
     assert sum(python.values()) > 1000
     assert set(totals) == set(Verdict)
     assert {row[-1] for row in python} == {None, *Doubt}

@@ -32,6 +32,9 @@ from reconciler.audit.spark.trees import judge_trees
 from reconciler.desired import DesiredState
 from reconciler.errors import RefusedError
 
+_MEMORY = "2GB"
+"""Memory of the driver's own queries before they spill; the driver's JVM has its heap beside it."""
+
 
 def audit(
     spark: SparkSession,
@@ -77,6 +80,7 @@ def audit(
             duckdb.connect() as small,
         ):
             small.execute("SET temp_directory = ?", [scratch])
+            small.execute("SET memory_limit = ?", [_MEMORY])
             if previous is not None:
                 # Read before the new topics are written, because it may be the same file.
                 small.execute(f"CREATE TABLE previous AS FROM {parquet_files(previous)}")

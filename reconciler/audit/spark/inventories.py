@@ -38,12 +38,15 @@ from reconciler.audit.spark.log_dirs import (
     scan_broker,
 )
 from reconciler.audit.spark.output import AuditRequest, query_by_spark, read_topics, write_topics
-from reconciler.audit.spark.tables import dimension_frames, inventory_frame, make_observed, replica_frame
+from reconciler.audit.spark.tables import broker_frame, inventory_frame, make_observed, replica_frame
 from reconciler.desired import DesiredState, by_cluster, registered_log_dirs, speaking
 
 _SETTINGS = {
     # Topics are joined twice, and a million of them take about this much: cheaper to send than to shuffle replicas.
     "spark.sql.autoBroadcastJoinThreshold": "64MB",
+    # Adaptive execution runs every shuffle as a job of its own, and plans anew what is left after each. What it could
+    # learn is known here: which sides are small, and that the keys of the large join are spread evenly.
+    "spark.sql.adaptive.enabled": "false",
 }
 
 _GROUP_COLUMN = "id"
@@ -81,7 +84,7 @@ def judge_inventories(
     keep_metadata(small, by_id, speaking(by_id, brokers), registered_log_dirs(by_id))
     write_topics(small, by_id, ask.topics)
     topics, replicas = read_topics(own, ask), replica_frame(own, by_id, scratch)
-    frames = {"rows": rows, "replicas": replicas, "topics": topics, **dimension_frames(own, small)}
+    frames = {"rows": rows, "replicas": replicas, "topics": topics, "brokers": broker_frame(own, small)}
     find(frames, ask.all_rows).write.mode("overwrite").parquet(ask.findings)
     return by_id, query_by_spark(own, ask, observed)
 

@@ -11,6 +11,8 @@ differently, with the same answer:
 - ``live`` counts the copies of a live partition by a window over the keys of the join that follows, which needs no
   shuffle and no sort of its own; ``copies`` serves only the few directories that are not live;
 - directories that are not live, mostly few, meet only the wanted replicas whose topic ID occurs among them;
+- what is looked up of a broker is one row, and names and IDs of topics are keys of one table, because every table that
+  Spark sends to all executors is a job of its own;
 - ``desired`` takes its cluster from ``speaks``: of a constant, Spark would make a condition instead of a key.
 
 The views decide nothing, as the shared text decides nothing. Tests hold both engines to the same value in every column
@@ -29,18 +31,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from reconciler.audit.case_sql import case_number, doubt, evidence, is_listed, verdict
-from reconciler.audit.findings import FINDINGS
+from reconciler.audit.findings import findings_sql
 from reconciler.audit.join_sql import (
     BY_NAME,
     BY_TOPIC_ID,
     CARRIED,
-    DATED,
-    DATES,
     DESIRED,
-    LOOKED_UP,
-    LOOKUPS,
     SAME_NAME,
-    SAME_TOPIC_ID,
     VIEWS,
 )
 
@@ -52,6 +49,9 @@ _DESIRED = f"SELECT *, xxhash64(topic, partition, node) AS hash FROM (SELECT s.c
 
 _BESIDE_LIVE = "('future', 'delete', 'stray', 'staged')"
 """Directories whose verdict depends on the live replicas of their partition on the broker."""
+
+_NOBODYS = "concat('/', disk.name)"
+"""A key that meets nothing, and spreads the rows that have none over all tasks: no topic and no ID has a slash."""
 
 _COPIES = f"""
     SELECT {_PARTITION_KEYS}, count(*) AS copies
@@ -70,25 +70,57 @@ _PAIRS = f"""
     FROM live o FULL OUTER JOIN desired d ON o.hash = d.hash AND {SAME_NAME}
     UNION ALL
     SELECT o.disk, {BY_TOPIC_ID}, coalesce(c.copies, 0) AS copies
-    FROM (SELECT * FROM disks WHERE kind <> 'live') o
+    FROM (SELECT *, CASE WHEN disk_topic_id = '' THEN {_NOBODYS} ELSE disk_topic_id END AS id_key,
+                 CASE WHEN kind IN {_BESIDE_LIVE} THEN topic ELSE {_NOBODYS} END AS topic_key
+          FROM disks WHERE kind <> 'live') o
     LEFT JOIN (SELECT * FROM desired
-               WHERE wanted_topic_id IN (SELECT disk_topic_id FROM observed WHERE kind <> 'live')) d ON {SAME_TOPIC_ID}
+               WHERE wanted_topic_id IN (SELECT disk_topic_id FROM observed WHERE kind <> 'live')) d
+      ON o.id_key = d.wanted_topic_id AND o.partition = d.partition AND o.node = d.node AND o.cluster = d.cluster
     LEFT JOIN copies c
-      ON o.topic = c.topic AND o.partition = c.partition AND o.node = c.node AND o.cluster = c.cluster
-     AND o.kind IN {_BESIDE_LIVE}
+      ON o.topic_key = c.topic AND o.partition = c.partition AND o.node = c.node AND o.cluster = c.cluster
+"""
+
+_SPEAKS = "SELECT cluster, node, complete FROM brokers WHERE speaks"
+
+_TOPIC_NAMES = """
+    SELECT cluster, concat('/', topic) AS key, topic_id AS value FROM topics
+    UNION ALL SELECT cluster, topic_id AS key, topic AS value FROM topics
+"""
+
+_LOOKED_UP = """
+    p.node_to_look_up IS NULL OR coalesce(b.speaks, false) AS judged,
+    coalesce(p.wanted_completely, b.complete, false) AS complete,
+    p.name_to_look_up IS NULL OR n.key IS NOT NULL AS name_known,
+    CASE WHEN p.name_to_look_up IS NULL THEN p.wanted_topic_id ELSE coalesce(n.value, '') END AS name_topic_id,
+    CASE WHEN p.disk_topic_id = '' THEN '' WHEN p.id_to_look_up IS NULL THEN p.wanted_topic
+         ELSE coalesce(i.value, '') END AS id_topic,
+    p.home_to_look_up IS NULL OR coalesce(array_contains(b.homes, p.home_to_look_up), false) AS home_seen,
+    b.as_of_ms, b.scanned_ms
+"""
+
+_LOOKUPS = """
+    LEFT JOIN brokers b ON p.node = b.node AND p.cluster = b.cluster
+    LEFT JOIN topic_names n ON concat('/', p.name_to_look_up) = n.key AND p.cluster = n.cluster
+    LEFT JOIN topic_names i ON p.id_to_look_up = i.key AND p.cluster = i.cluster
 """
 
 SPARK_VIEWS: dict[str, str] = {
     "observed": VIEWS["observed"],
     "disks": _DISKS,
+    "speaks": _SPEAKS,
     "desired": _DESIRED,
     "copies": _COPIES,
     "live": _LIVE,
     "pairs": _PAIRS,
-    "joined": f"SELECT p.*, {LOOKED_UP} FROM pairs p {LOOKUPS}",
+    "topic_names": _TOPIC_NAMES,
+    "joined": f"SELECT p.*, {_LOOKED_UP} FROM pairs p {_LOOKUPS}",
 }
-"""The views to create, in this order. They need the same tables as :data:`reconciler.audit.join_sql.VIEWS`; ``joined``
-has the columns of CARRIED within ``disk``."""
+"""The views, each after the views that it builds on, over ``rows``, ``replicas`` and ``topics`` as
+:data:`reconciler.audit.join_sql.VIEWS` needs them, and ``brokers``: ``speaks`` and ``homes`` as one table (see
+:func:`reconciler.audit.spark.tables.broker_frame`). ``joined`` has the columns of CARRIED within ``disk``."""
+
+_APART = "CASE WHEN copies > 1 THEN 0L ELSE xxhash64(disk.log_dir, disk.name) END"
+"""Spreads rows without a topic, which have all other keys in common; copies of a partition stay together."""
 
 
 class SparkDialect:
@@ -129,7 +161,7 @@ def select(sql: str, frames: Mapping[str, Any], views: Mapping[str, str] | None 
 def find(frames: Mapping[str, DataFrame], all_rows: bool) -> DataFrame:
     """Join and judge rows, lazily; return the columns of FINDING_SCHEMA.
 
-    ``frames``: the tables that :mod:`reconciler.audit.join_sql` asks for, of one session; ``all_rows``: whether to list
+    ``frames``: the tables that :data:`SPARK_VIEWS` asks for, of one session; ``all_rows``: whether to list
     the OK rows as well.
     """
     dialect = SparkDialect()
@@ -138,9 +170,11 @@ def find(frames: Mapping[str, DataFrame], all_rows: bool) -> DataFrame:
     judged = (
         select("SELECT * FROM joined", frames, SPARK_VIEWS)
         .where(is_listed(dialect, all_rows))
-        .repartition("cluster", "node", "topic", "partition")
+        .withColumn("apart", sf.expr(_APART))
+        .repartition("cluster", "node", "topic", "partition", "apart")
+        .withColumn("case_no", case_number(dialect))
+        .withColumns({"verdict": verdict(dialect), "evidence": evidence(dialect)})
+        .select("*", "disk.*")
+        .withColumn("doubt", doubt(dialect))
     )
-    judgement = {"verdict": verdict(dialect), "evidence": evidence(dialect)}
-    judged = judged.withColumn("case_no", case_number(dialect)).withColumns(judgement).select("*", "disk.*")
-    dated = select(f"SELECT {DATED} FROM judged j {DATES}", {"judged": judged, "speaks": frames["speaks"]})
-    return select(FINDINGS, {"found": dated.withColumn("doubt", doubt(dialect))})
+    return select(findings_sql("apart"), {"found": judged})

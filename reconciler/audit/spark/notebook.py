@@ -50,7 +50,7 @@ from reconciler.audit.arguments import check_audit
 from reconciler.audit.dimension_tables import keep_log_dirs, keep_metadata
 from reconciler.audit.spark.join import find
 from reconciler.audit.spark.output import topic_table
-from reconciler.audit.spark.tables import dimension_frames, inventory_frame, make_observed, replica_frame
+from reconciler.audit.spark.tables import broker_frame, inventory_frame, make_observed, replica_frame
 from reconciler.desired import by_cluster, speaking
 from reconciler.errors import UsageError
 from reconciler.sources import load
@@ -103,11 +103,11 @@ def spark_findings(
         by_id = by_cluster(states, {broker.cluster for broker in brokers})
         small.execute("CREATE TABLE disks AS SELECT cluster, node FROM log_dirs LIMIT 0")  # nothing is counted here
         keep_metadata(small, by_id, speaking(by_id, brokers))
-        dimensions = dimension_frames(spark, small)
+        brokers_frame = broker_frame(spark, small)
     frames = {
         "rows": inventory_frame(spark, counting.paths, counting.superseded, now_ms),
         "replicas": replica_frame(spark, by_id, None),
         "topics": spark.createDataFrame(topic_table(by_id)),
-        **dimensions,
+        "brokers": brokers_frame,
     }
     return find(frames, all_rows)

@@ -19,6 +19,14 @@ from reconciler.audit.spark.log_dirs import ddl
 from reconciler.audit.spark.output import escape_glob
 from reconciler.desired import REPLICA_SCHEMA, DesiredState, SavedTable
 
+_BROKERS = """
+    SELECT CAST(coalesce(s.cluster, h.cluster) AS VARCHAR) AS cluster, coalesce(s.node, h.node) AS node,
+           s.node IS NOT NULL AS speaks, s.complete, s.as_of_ms, s.scanned_ms, coalesce(h.homes, []) AS homes
+    FROM speaks s
+    FULL JOIN (SELECT cluster, node, list(directory_id) AS homes FROM homes GROUP BY cluster, node) h
+      ON s.cluster = h.cluster AND s.node = h.node
+"""
+
 _CLUSTER = pa.field("cluster", pa.string())
 
 
@@ -51,14 +59,14 @@ def make_observed(small: duckdb.DuckDBPyConnection, paths: Sequence[str], supers
     small.execute(f"CREATE VIEW observed AS {SPARK_VIEWS['observed']}")
 
 
-def dimension_frames(spark: SparkSession, small: duckdb.DuckDBPyConnection) -> dict[str, DataFrame]:
-    """Bring ``speaks`` and ``homes`` of :mod:`reconciler.audit.dimension_tables` into Spark."""
-    frames = {}
-    for name in ("speaks", "homes"):
-        rows = small.sql(f"SELECT * REPLACE (CAST(cluster AS VARCHAR) AS cluster) FROM {name}")
-        # From Arrow, Spark makes a local relation whose size it knows; from tuples it would not know the size.
-        frames[name] = spark.createDataFrame(rows.to_arrow_table())
-    return frames
+def broker_frame(spark: SparkSession, small: duckdb.DuckDBPyConnection) -> DataFrame:
+    """Bring ``speaks`` and ``homes`` of :mod:`reconciler.audit.dimension_tables` into Spark, as one row of each broker.
+
+    Columns: ``(cluster, node, speaks, complete, as_of_ms, scanned_ms, homes)``; ``speaks``: whether some metadata
+    speaks for the broker; ``homes``: the IDs of its log dirs that were scanned and can be trusted.
+    """
+    # From Arrow, Spark makes a local relation whose size it knows; from tuples it would not know the size.
+    return spark.createDataFrame(small.sql(_BROKERS).to_arrow_table())
 
 
 def replica_frame(spark: SparkSession, states: Mapping[str, DesiredState], scratch: str | None) -> DataFrame:
