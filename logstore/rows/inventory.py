@@ -210,7 +210,10 @@ def _dataset(path: str) -> Any:
 
     form = inventory_form(path)
     if form is None:
-        raise InventoryError(f"{path} is no inventory: it is neither a Parquet file nor an Arrow file that can be read")
+        raise InventoryError(
+            f"{path} is no inventory: it is neither a Parquet file nor an Arrow file that can be read; leave it out, "
+            "or scan again"
+        )
     try:
         path.encode()
     except UnicodeEncodeError as error:

@@ -118,7 +118,8 @@ def _pieces(uri: str) -> Iterator[bytes]:
 def put(path: str, uri: str) -> None:
     """Copy a file of this machine to a URI, where it is seen whole or not at all; a file that is there is replaced.
 
-    An object store shows a file when it is closed. Elsewhere it is written under another name, and renamed.
+    An object store shows a file when it is closed; that of Azure shows an empty one until then, which is no inventory.
+    Elsewhere it is written under another name, and renamed.
 
     Raises:
         InventoryStoreError: it cannot be written there.

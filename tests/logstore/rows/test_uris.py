@@ -81,6 +81,16 @@ def test_an_upload_that_breaks_in_its_middle_leaves_nothing(tmp_path: Path, s3: 
     assert list_uri(f"s3://{BUCKET}/") == []
 
 
+def test_a_file_that_cannot_take_its_name_on_this_machine_leaves_no_draft(tmp_path: Path) -> None:
+    (tmp_path / "folder" / "x.parquet" / "full").mkdir(parents=True)
+    with pytest.raises(InventoryStoreError, match=f"^{tmp_path}/folder/x.parquet: "):
+        put(written(tmp_path / "source"), uri_of_path(f"{tmp_path}/folder/x.parquet"))
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == ["x.parquet"]
+    put(written(tmp_path / "source"), uri_of_path(f"{tmp_path}/folder/y.parquet"))
+    put(written(tmp_path / "source", b"newer"), uri_of_path(f"{tmp_path}/folder/y.parquet"))
+    assert (tmp_path / "folder" / "y.parquet").read_bytes() == b"newer"
+
+
 def test_refusals_are_one_sentence_each(tmp_path: Path, s3: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     source = written(tmp_path / "source")
     for use in (lambda: put(source, "s3://absent/x.parquet"), lambda: list_uri("s3://absent/")):
