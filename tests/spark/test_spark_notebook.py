@@ -66,13 +66,16 @@ def test_an_inventory_that_cannot_be_read_or_is_older_is_left_out_with_a_warning
     spark: Any, tmp_path: Path, two_disks: list[str]
 ) -> None:
     tables = [observation.rows for observation in scan_all(two_disks)]
-    new, old, bad = (str(tmp_path / f"{name}.parquet") for name in ("new", "old", "bad"))
-    pq.write_table(pa.concat_tables(tables), new)
+    old, bad = (str(tmp_path / f"{name}.parquet") for name in ("old", "bad"))
+    new = tmp_path / "folder" / "day=1" / "new.parquet"
+    new.parent.mkdir(parents=True)
+    # As an older release wrote it.
+    pq.write_table(pa.concat_tables(tables).drop_columns(["segments", "clean_shutdown"]), new)
     earlier = [row | {"scanned_ms": 1} for row in tables[0].to_pylist()]
     pq.write_table(pa.Table.from_pylist(earlier, schema=ROW_SCHEMA), old)
     Path(bad).write_bytes(b"PAR1 and no more")
     with pytest.warns(UserWarning) as warned:
-        found = spark_findings(spark, [bad, old, new], all_rows=True)
+        found = spark_findings(spark, [bad, old, str(tmp_path / "folder")], all_rows=True)
     shown = [str(each.message) for each in warned]
     assert len(shown) == 2
     assert bad in shown[0]

@@ -2,7 +2,7 @@
 
     from reconciler.audit import spark_findings
 
-    found = spark_findings(spark, glob("/shared/inventories/*.parquet"), ["parquet:/shared/metadata"])
+    found = spark_findings(spark, ["/shared/inventories/"], ["parquet:/shared/metadata"])
     found.where("verdict = 'MISSING'").groupBy("broker").count().show()
 
 Each row is one finding, in the columns of :data:`reconciler.audit.FINDING_SCHEMA`:
@@ -45,7 +45,7 @@ from collections.abc import Sequence
 import duckdb
 from pyspark.sql import DataFrame, SparkSession
 
-from logstore.rows import InventoryForm, inventory_form, read_inventory_set
+from logstore.rows import InventoryForm, expand, inventories_below, inventory_form, is_uri, read_inventory_set
 from reconciler.audit.arguments import check_audit
 from reconciler.audit.dimension_tables import keep_log_dirs, keep_metadata
 from reconciler.audit.spark.join import find
@@ -72,8 +72,9 @@ def spark_findings(
 
     Args:
         spark: a running session, over Spark Connect too.
-        inventories: paths of Parquet files by ``logstore scan --format parquet``, which this machine and all executors
-            see. One that cannot be read is left out with a warning.
+        inventories: files, folders, patterns and URIs of Parquet inventories (:func:`logstore.rows.expand`). This
+            machine and all executors see a path; Spark itself reads a URI, so its scheme has to be one that it knows,
+            as ``s3a`` is with hadoop-aws among its jars. One that cannot be read is left out with a warning.
         metadata: sources as ``logstore audit --metadata`` takes them. A saved one (``parquet:FOLDER``) is read by the
             executors; every other is decoded here, and travels with the query.
         all_rows: whether to list the OK rows as well.
@@ -86,19 +87,22 @@ def spark_findings(
         MetadataError: a source cannot be read.
         RefusedError: the metadata does not fit the log dirs (:func:`reconciler.desired.by_cluster`).
         UsageError: an argument is not what it should be, or an inventory is an Arrow file.
+        InventoryError, InventoryStoreError: there is no inventory where some were said to be, or a store refuses.
     """
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     check_audit({"inventories": inventories, "metadata": metadata}, [], "", {"now_ms": (now_ms, 0)}, None)
-    arrow = next((path for path in inventories if inventory_form(path) is InventoryForm.ARROW), None)
+    files = list(dict.fromkeys(path for given in inventories for path in _files(given)))
+    arrow = next((path for path in files if inventory_form(path) is InventoryForm.ARROW), None)
     if arrow is not None:
         raise UsageError(f"{arrow} is an Arrow file, and Spark reads Parquet: scan with --format parquet")
-    # Absolute, because Spark gives a meaning to some beginnings of a path.
-    counting = read_inventory_set(list(dict.fromkeys(map(os.path.abspath, inventories))))
+    counting = read_inventory_set(files)
     for problem in (*counting.unreadable.values(), *counting.remarks):
         warnings.warn(problem, stacklevel=2)
     states = [state for spec in metadata for state in load(spec)]
     with duckdb.connect() as small:
-        make_observed(small, counting.paths, counting.superseded, now_ms)
+        here = {path: counting.readable(path) for path in counting.paths}
+        superseded = {here[path]: ignored for path, ignored in counting.superseded.items()}
+        make_observed(small, list(here.values()), superseded, now_ms)
         brokers = keep_log_dirs(small)
         by_id = by_cluster(states, {broker.cluster for broker in brokers})
         small.execute("CREATE TABLE disks AS SELECT cluster, node FROM log_dirs LIMIT 0")  # nothing is counted here
@@ -111,3 +115,9 @@ def spark_findings(
         "brokers": brokers_frame,
     }
     return find(frames, all_rows)
+
+
+def _files(given: str) -> list[str]:
+    """List the files that an argument stands for; paths absolute, because Spark gives a meaning to some beginnings."""
+    files = [file for path in expand(given) for file in inventories_below(path) or [path]]
+    return [file if is_uri(file) else os.path.abspath(file) for file in files]
