@@ -65,8 +65,11 @@ def broker_frame(spark: SparkSession, small: duckdb.DuckDBPyConnection) -> DataF
     Columns: ``(cluster, node, speaks, complete, as_of_ms, scanned_ms, homes)``; ``speaks``: whether some metadata
     speaks for the broker; ``homes``: the IDs of its log dirs that were scanned and can be trusted.
     """
+    found = small.sql(_BROKERS).to_arrow_table()
+    # Spark takes no column of lists without a single batch, as DuckDB gives it where there is no broker.
+    batches = found.to_batches() or [pa.RecordBatch.from_pylist([], schema=found.schema)]
     # From Arrow, Spark makes a local relation whose size it knows; from tuples it would not know the size.
-    return spark.createDataFrame(small.sql(_BROKERS).to_arrow_table())
+    return spark.createDataFrame(pa.Table.from_batches(batches))
 
 
 def replica_frame(spark: SparkSession, states: Mapping[str, DesiredState], scratch: str | None) -> DataFrame:
