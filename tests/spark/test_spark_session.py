@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.audit.spark import open_session, runs_on_cluster
+from reconciler.audit.spark import open_session, runs_on_cluster, session
 from reconciler.audit.spark.session import (
     check_java,
     check_master,
@@ -107,6 +107,8 @@ def test_the_users_settings_are_read_from_the_file_of_defaults_and_from_what_pys
         (None, {"PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell"}, True),
         ("spark://host:7077", {}, True),
         ("local", {"PYSPARK_GATEWAY_PORT": "1"}, True),
+        (None, {"SPARK_REMOTE": "sc://host"}, True),
+        (None, {"SPARK_REMOTE": "local[2]"}, False),
     ],
 )
 def test_whether_other_machines_take_part_is_known_before_spark_starts(
@@ -142,6 +144,22 @@ def test_a_standalone_master_that_answers_is_taken_and_one_that_does_not_is_name
     ):
         check_master(f"spark://127.0.0.1:{port}")
     for odd in ("spark://host", "spark://", "spark://host:port"):
-        with pytest.raises(EngineUnavailableError, match="names no address: spark://HOST:PORT is expected"):
+        with pytest.raises(EngineUnavailableError, match="is no address of a Spark master: HOST:PORT is expected"):
             check_master(odd)
     check_master("yarn")
+
+
+def test_a_connect_server_that_does_not_answer_is_named_and_a_master_does_not_go_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session, "_running", lambda: None)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    monkeypatch.setenv("SPARK_REMOTE", f"sc://127.0.0.1:{port}/;user_id=me")
+    with (
+        pytest.raises(EngineUnavailableError, match=f"no Spark Connect server answers at 127.0.0.1:{port}"),
+        open_session(),
+    ):
+        pass
+    with pytest.raises(UsageError, match="--master local does not go with SPARK_REMOTE"), open_session("local"):
+        pass

@@ -32,6 +32,7 @@ from reconciler.audit.spark.log_dirs import (
     GROUPS_PER_CORE,
     LogDirs,
     by_broker,
+    cores,
     freeze_imports,
     group_brokers,
     log_dirs_in,
@@ -97,9 +98,7 @@ def list_trees(spark: SparkSession, ask: AuditRequest, folder: str) -> list[str]
         ask: names the trees, and says whether to add up the files.
         folder: the folder for the inventories, which the driver and all executors see.
     """
-    groups = group_brokers(
-        by_broker(log_dirs_in(ask.trees)).values(), spark.sparkContext.defaultParallelism * GROUPS_PER_CORE
-    )
+    groups = group_brokers(by_broker(log_dirs_in(ask.trees)).values(), cores(spark) * GROUPS_PER_CORE)
     task = partial(write_inventories, groups, folder, ask.sizes, ask.fallback)
     numbers = spark.range(0, len(groups), 1, len(groups))
     return [row[_PATH_COLUMN] for row in numbers.mapInArrow(task, f"{_PATH_COLUMN} string").collect()]

@@ -25,7 +25,10 @@ from dataclasses import dataclass
 
 import orjson
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.functions import spark_partition_id
+from pyspark.sql.utils import is_remote
 
 from layout.errors import LayoutError
 from logstore import LogStoreError
@@ -38,6 +41,8 @@ from reconciler.errors import UsageError
 GROUPS_PER_CORE = 4
 
 _BATCH_ROWS = 1 << 16
+_MANY = 1 << 20
+"""More numbers than any cluster has cores; Spark cuts a range into as many parts as it has cores."""
 _OPTIONS = frozenset({"paths", "sizes", "groups"})
 _FAILURES = (LayoutError, LogStoreError, OSError, ValueError, RuntimeError, MemoryError)
 
@@ -97,6 +102,14 @@ class LogDirsReader(DataSourceReader):
             for table in scan_broker(broker, self.sizes):
                 rows = table.combine_chunks().replace_schema_metadata(None)
                 yield from rows.cast(schema).to_batches(max_chunksize=_BATCH_ROWS)
+
+
+def cores(spark: SparkSession) -> int:
+    """Count the cores that Spark has for tasks at once; over Spark Connect, a small job of its own counts them."""
+    if not is_remote():
+        return int(spark.sparkContext.defaultParallelism)
+    parts = spark.range(_MANY).select(spark_partition_id().alias("part")).agg({"part": "max"})
+    return int(parts.collect()[0][0]) + 1
 
 
 def freeze_imports() -> None:

@@ -17,12 +17,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from threading import Timer
 from typing import TYPE_CHECKING, BinaryIO
 
+from reconciler.audit.spark.interrupts import cancelled_by_signals
 from reconciler.errors import EngineUnavailableError, UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ _PARTITIONS_PER_CORE = 4
 _MASTER, _MEMORY = "spark.master", "spark.driver.memory"
 _HERE = "local[*]"
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
-_STANDALONE = "spark://"
+_STANDALONE, _CONNECT = "spark://", "sc://"
+_CONNECT_PORT = 15002
+_REMOTE = "SPARK_REMOTE"
 _ANSWERS_WITHIN_S = 10
 _EXECUTORS_WITHIN_S = 30
 _CAUSED, _UNCAUGHT = "Caused by: ", 'Exception in thread "main" '
@@ -50,8 +53,8 @@ _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 def open_session(master: str | None = None, *, memory: str | None = None) -> Iterator[SparkSession]:
     """Provide the running session, which stays as it is, or one that is started here and stopped at the end.
 
-    What the user has set for Spark (``spark-defaults.conf``, ``PYSPARK_SUBMIT_ARGS``) holds; only what is given here
-    goes before it.
+    Where ``SPARK_REMOTE`` names a Spark Connect server, the session is one of its. What the user has set for Spark
+    (``spark-defaults.conf``, ``PYSPARK_SUBMIT_ARGS``) holds; only what is given here goes before it.
 
     Args:
         master: in Spark's notation; None: the user's own, else all cores of this machine.
@@ -68,12 +71,16 @@ def open_session(master: str | None = None, *, memory: str | None = None) -> Ite
         raise EngineUnavailableError(
             f"Spark is not installed ({error}): pip install 'pyspark>=4.3,<4.4' 'pandas>=2.2,<3', {WITHOUT}"
         ) from error
-    running = SparkSession.getActiveSession()
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if memory is not None and (running is not None or submitted):
+    running = _running()
+    submitted, remote = "PYSPARK_GATEWAY_PORT" in os.environ, os.environ.get(_REMOTE)
+    if memory is not None and (running is not None or submitted or remote is not None):
         raise UsageError("the heap of a JVM that runs cannot be changed: give spark-submit --driver-memory instead")
     if running is not None:
-        yield SparkSession.builder.getOrCreate()  # the one that its owner made, where an audit made others from it
+        yield running
+        return
+    if remote is not None:
+        with _connected(remote, master) as spark:
+            yield spark
         return
     user = user_settings()
     chosen = master or user.get(_MASTER, _HERE)
@@ -89,10 +96,55 @@ def open_session(master: str | None = None, *, memory: str | None = None) -> Ite
     if not submitted and local_cores(chosen) is None:
         alone.start()
     try:
-        yield spark
+        with cancelled_by_signals(spark):
+            yield spark
     finally:
         alone.cancel()
         spark.stop()
+
+
+def _running() -> SparkSession | None:
+    """Return the session that its owner made, where an audit made others from it."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql.utils import is_remote
+
+    try:
+        running = SparkSession.getActiveSession()
+    except ImportError as error:
+        raise _without_connect(error) from error
+    return running if running is None or is_remote() else SparkSession.builder.getOrCreate()
+
+
+@contextmanager
+def _connected(remote: str, master: str | None) -> Iterator[SparkSession]:
+    """Provide a session of the Spark Connect server that ``SPARK_REMOTE`` names."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    if master is not None:
+        raise UsageError(f"--master {master} does not go with {_REMOTE}={remote}, whose server has its own")
+    if remote.startswith(_CONNECT):
+        host, _, port = remote.removeprefix(_CONNECT).split("/")[0].partition(":")
+        check_answers(
+            [f"{host}:{port or _CONNECT_PORT}"], "Spark Connect server", f"set {_REMOTE} to its sc:// address"
+        )
+    try:
+        spark = SparkSession.builder.getOrCreate()
+    except ImportError as error:
+        raise _without_connect(error) from error
+    except (PySparkException, OSError, RuntimeError) as error:
+        raise EngineUnavailableError(
+            f"{_REMOTE}={remote} gives no session: {str(error).splitlines()[0]:.300}"
+        ) from error
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _without_connect(error: ImportError) -> EngineUnavailableError:
+    needs = "pip install 'pyspark[connect]>=4.3,<4.4' 'pandas>=2.2,<3'"
+    return EngineUnavailableError(f"Spark Connect lacks packages ({error}): {needs}, or unset {_REMOTE}")
 
 
 def settings(master: str | None, memory: str | None, user: Mapping[str, str]) -> dict[str, str]:
@@ -156,6 +208,8 @@ def runs_on_cluster(master: str | None, environ: Mapping[str, str] = os.environ)
     """
     if "PYSPARK_GATEWAY_PORT" in environ:
         return True
+    if _REMOTE in environ:
+        return environ[_REMOTE].startswith(_CONNECT)
     return local_cores(master or user_settings(environ).get(_MASTER, _HERE)) is None
 
 
@@ -195,22 +249,28 @@ def check_master(master: str) -> None:
     Raises:
         EngineUnavailableError: none of the addresses answers, or one is none.
     """
-    if not master.startswith(_STANDALONE):
-        return
+    if master.startswith(_STANDALONE):
+        addresses = master.removeprefix(_STANDALONE).split(",")
+        check_answers(addresses, "Spark master", "give the spark:// address that its log and its page show")
+
+
+def check_answers(addresses: Sequence[str], what: str, advice: str) -> None:
+    """Check that one of the addresses ``HOST:PORT`` takes a connection.
+
+    Raises:
+        EngineUnavailableError: none does, or one is no address.
+    """
     refused = []
-    for address in master.removeprefix(_STANDALONE).split(","):
+    for address in addresses:
         host, _, port = address.rpartition(":")
         if not host or not port.isascii() or not port.isdigit():
-            raise EngineUnavailableError(f"--master {master} names no address: spark://HOST:PORT is expected")
+            raise EngineUnavailableError(f"{address} is no address of a {what}: HOST:PORT is expected")
         try:
             socket.create_connection((host.strip("[]"), int(port)), _ANSWERS_WITHIN_S).close()
             return
         except (OSError, OverflowError, UnicodeError) as error:
             refused.append(f"{address} ({getattr(error, 'strerror', None) or error})")
-    raise EngineUnavailableError(
-        f"no Spark master answers at {', '.join(refused)}: give the spark:// address that its log and its page show, "
-        f"{WITHOUT}"
-    )
+    raise EngineUnavailableError(f"no {what} answers at {', '.join(refused)}: {advice}, {WITHOUT}")
 
 
 def warn_without_executors(spark: SparkSession) -> None:

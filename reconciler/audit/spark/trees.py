@@ -1,10 +1,10 @@
 """The audit of a fleet's trees: executors judge the rows that they list, and the driver adds up their answers.
 
-One Spark job, without Spark's SQL. A task lists whole brokers. Everything that the join puts beside a directory
-(replicas wanted on its broker, the other log dirs of the broker, whether metadata speaks for it) concerns one broker
-alone, so a task can join its own rows (:mod:`reconciler.audit.duckdb_join`), and no row of a replica has to travel. A
-task writes Parquet files: the findings; how much lies on each broker; the rows about log dirs; and, of every directory
-with a topic ID, the few columns that a search of the whole fleet reads.
+One Spark job, without Spark's SQL unless it runs over Spark Connect. A task lists whole brokers. Everything that the
+join puts beside a directory (replicas wanted on its broker, the other log dirs of the broker, whether metadata speaks
+for it) concerns one broker alone, so a task can join its own rows (:mod:`reconciler.audit.duckdb_join`), and no row of
+a replica has to travel. A task writes Parquet files: the findings; how much lies on each broker; the rows about log
+dirs; and, of every directory with a topic ID, the few columns that a search of the whole fleet reads.
 
 The driver decides before the job, by the identities of the log dirs, which brokers there are and for which of them the
 metadata speaks; afterwards it checks that the tasks met the same identities. Its DuckDB sums up the answers, from small
@@ -29,6 +29,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
+from pyspark.sql.utils import is_remote
 
 from logstore.log_dir import FallbackRecords
 from logstore.rows import utf8
@@ -38,6 +39,7 @@ from reconciler.audit.spark.log_dirs import (
     GROUPS_PER_CORE,
     LogDirs,
     by_broker,
+    cores,
     freeze_imports,
     group_brokers,
     log_dirs_in,
@@ -78,24 +80,40 @@ def judge_trees(
     known = [broker for broker in brokers if isinstance(broker, BrokerKey)]
     by_id = by_cluster(ask.states, {broker.cluster for broker in known})
     write_topics(small, by_id, ask.topics)
-    groups = group_brokers(brokers.values(), own.sparkContext.defaultParallelism * GROUPS_PER_CORE) or [LogDirs(())]
+    groups = group_brokers(brokers.values(), cores(own) * GROUPS_PER_CORE) or [LogDirs(())]
     wanted = {
         cluster: desired_tables_in_files(number, state, scratch)
         for number, (cluster, state) in enumerate(by_id.items())
     }
     how = (ask.now_ms, ask.sizes, ask.all_rows, ask.fallback)
     task = TreeAuditTask(groups, wanted, speaking(by_id, known), scratch, *how)
-    left = (
-        own.sparkContext.parallelize(range(len(groups)), len(groups))
-        .mapPartitions(partial(audit_groups, task))
-        .collect()
-    )
+    left = _run(own, task)
     for table in ("log_dirs", "disks"):
         small.execute(f"CREATE TABLE {table} AS FROM {parquet_files(*(getattr(each, table) for each in left))}")
     _refuse_changed_brokers(small, brokers)
     keep_metadata(small, by_id, speaking(by_id, brokers_in(small)), registered_log_dirs(by_id))
     _move_findings(left, ask.findings)
     return by_id, _search(own, small, ask, [each.observed for each in left])
+
+
+def _run(own: SparkSession, task: TreeAuditTask) -> list[BatchFiles]:
+    """Let executors do the task, one group each, and return the files that they left."""
+    many = len(task.groups)
+    if is_remote():  # where there are no RDDs; elsewhere they spare the start of Spark's SQL
+        columns = ", ".join(f"{name} string" for name in BatchFiles._fields)
+        numbers = own.range(0, many, 1, many)
+        return [BatchFiles(*row) for row in numbers.mapInArrow(partial(audit_in_arrow, task), columns).collect()]
+    context = own.sparkContext
+    return list(context.parallelize(range(many), many).mapPartitions(partial(audit_groups, task)).collect())
+
+
+def audit_in_arrow(task: TreeAuditTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Do as :func:`audit_groups`, for numbers in the first column of batches, and yield the paths of the files."""
+    numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+    for left in audit_groups(task, numbers):
+        yield pa.RecordBatch.from_pylist(
+            [left._asdict()], schema=pa.schema([(name, pa.string()) for name in left._fields])
+        )
 
 
 def _search(
