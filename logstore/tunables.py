@@ -117,6 +117,11 @@ STORE_BYTES_AT_ONCE: Final = 1 << 20
 STORE_THREADS: Final = 8
 """Inventories that are fetched from an object store together: they wait for its answers, and one file is small."""
 
+INVENTORY_GROUP_ROWS: Final = 1 << 14
+"""Rows of a row group of an inventory. To find a topic among 10 million replicas in 100 inventories took 0.9 s of CPU
+with so many, 1.4 with twice as many and 4.3 with all of a broker in one; smaller ones make files larger, by 5 % each
+time they are halved."""
+
 SWEEP_AT_ONCE: Final = 512
 """Partition dirs that a sweep of a watch reads at a time: 5 ms when they are cached, and other work waits no longer
 than that."""

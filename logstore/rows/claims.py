@@ -33,7 +33,8 @@ MAX_TEXT_BYTES = 1 << 14
 _LEAST_UNPACKED, _MOST_PACKED = 1 << 26, 200
 """A file of N bytes may unpack to so many bytes, and so many times N; a scan's is packed to a thirteenth at best."""
 
-_TEXTS = [field.name for field in ROW_SCHEMA if field.type == pa.string()]
+TEXTS = [field.name for field in ROW_SCHEMA if field.type == pa.string()]
+"""The columns of texts, which a reader takes as dictionaries: a text that is in many rows is in memory once."""
 
 _BYTE, _SHORT, _INT, _LONG = struct.Struct("<b"), struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<q")
 _BLOCK = struct.Struct("<qi4xq")
@@ -131,7 +132,7 @@ def check_parquet_claims(path: str) -> None:
     with open(path, "rb") as opened:
         # A file of an older release may lack some of them.
         known = frozenset(pq.read_schema(opened).names)
-    texts = [name for name in _TEXTS if name in known]
+    texts = [name for name in TEXTS if name in known]
     with open(path, "rb") as opened, pq.ParquetFile(opened, read_dictionary=texts) as file:
         rows, groups = file.metadata.num_rows, range(file.metadata.num_row_groups)
         chunks = [
@@ -157,6 +158,34 @@ def check_parquet_claims(path: str) -> None:
                 most += longest * file.metadata.row_group(group).num_rows
         if not _are_plausible(rows, most, size):
             _add_up_texts(path, file, size, texts)
+
+
+def check_chunk_claims(path: str, file: BinaryIO, metadata: Any, chunks: Sequence[Any]) -> None:
+    """Refuse to read some columns of row groups that would take far more memory than any scan of the file's size.
+
+    ``file``: opened at ``path``; ``metadata``: its footer.
+
+    Raises:
+        InventoryError: they claim more bytes than its size explains, or the file more rows.
+        ValueError, OSError: they cannot be read.
+    """
+    size = os.fstat(file.fileno()).st_size
+    unpacked = _unpacked_pages(file, chunks, size)
+    if not _are_plausible(metadata.num_rows, unpacked, size):
+        raise _refused(path, metadata.num_rows, unpacked, size)
+
+
+def check_text_claims(path: str, file: BinaryIO, rows: pa.Table) -> None:
+    """Refuse rows whose texts would take far more memory than any scan of the file's size; they are dictionaries yet.
+
+    Raises:
+        InventoryError: as it says.
+    """
+    size = os.fstat(file.fileno()).st_size
+    chunks = (chunk for name in TEXTS if name in rows.column_names for chunk in rows.column(name).chunks)
+    length = sum(map(_length_of_texts, chunks))
+    if not _are_plausible(rows.num_rows, length, size):
+        raise _refused(path, rows.num_rows, length, size)
 
 
 def _unpacked_pages(file: BinaryIO, chunks: Sequence[Any], size: int) -> int:
@@ -231,15 +260,18 @@ def _thrift_varint(data: bytes, at: int) -> tuple[int, int]:
 
 def _add_up_texts(path: str, file: Any, size: int, columns: Sequence[str]) -> None:
     """Add up the lengths of the texts of all rows, and refuse them where they are too much for a file of this size."""
-    import pyarrow.compute as pc
-
     rows = texts = 0
     for batch in file.iter_batches(columns=columns):
         rows += batch.num_rows
-        for column in batch.columns:
-            texts += pc.sum(pc.binary_length(column.dictionary).take(column.indices)).as_py() or 0
+        texts += sum(map(_length_of_texts, batch.columns))
         if not _are_plausible(rows, texts, size):
             raise _refused(path, file.metadata.num_rows, texts, size)
+
+
+def _length_of_texts(column: pa.DictionaryArray) -> int:
+    import pyarrow.compute as pc
+
+    return pc.sum(pc.binary_length(column.dictionary).take(column.indices)).as_py() or 0
 
 
 def _most_unpacked(size: int) -> int:

@@ -9,12 +9,16 @@ pages without complaint. An Arrow file, and a file that another program wrote, i
 
 An inventory of an older release may lack columns that came since. Where those are there that say what a row is
 (:data:`NEEDED`), it is read, and the others are null, which is unknown.
+
+A Parquet inventory is sorted by topic and partition, in small row groups, and each page has a checksum of its own. So a
+few rows are found (:func:`find_rows`) by the least and the greatest value of each row group, and what is read is sound.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import reduce
 from operator import or_
@@ -25,9 +29,9 @@ import pyarrow as pa
 from logstore.errors import InventoryError
 from logstore.fs import SummedWriter, crc32c_of_file
 from logstore.rows.arrow import ROW_SCHEMA
-from logstore.rows.claims import check_arrow_claims, check_parquet_claims
+from logstore.rows.claims import TEXTS, check_arrow_claims, check_chunk_claims, check_parquet_claims, check_text_claims
 from logstore.rows.rows import SCHEMA_VERSION, VERSION_KEY, Kind, LogDirOnHost
-from logstore.tunables import INVENTORY_ROWS_AT_ONCE
+from logstore.tunables import INVENTORY_GROUP_ROWS, INVENTORY_ROWS_AT_ONCE
 
 CHECKSUM_KEY = b"logstore.crc32c"
 """In a Parquet file's metadata: ``LENGTH:CRC`` of everything before the footer."""
@@ -57,16 +61,20 @@ def write_inventory(
     """Write tables one after the other into an open file; return the number of rows.
 
     The tables have the columns of the schema, whose metadata should carry the schema version; ``out`` is opened for
-    writing bytes, and is not closed.
+    writing bytes, and is not closed. Only the rows of scans, and only in Parquet, are sorted on the way.
 
     Raises:
         OSError: the file cannot be written, and is no inventory now.
     """
     rows = 0
     summed = SummedWriter(out) if form is InventoryForm.PARQUET else None
+    is_sorted = summed is not None and schema.equals(ROW_SCHEMA)
     with _writer(pa.PythonFile(out if summed is None else summed, "w"), form, schema) as writer:
         for table in _gathered(tables, schema):
-            writer.write_table(table)
+            if is_sorted:
+                writer.write_table(_by_topic(table), INVENTORY_GROUP_ROWS)
+            else:
+                writer.write_table(table)
             rows += table.num_rows
         if summed is not None:
             writer.add_key_value_metadata({CHECKSUM_KEY: f"{summed.length}:{summed.crc32c}"})
@@ -173,6 +181,120 @@ def _completed(rows: pa.Table) -> pa.Table:
     return pa.table(columns, names=ROW_SCHEMA.names).cast(ROW_SCHEMA)
 
 
+def find_rows(path: str, wanted: Mapping[str, Collection[str]]) -> pa.Table:
+    """Read the rows of an inventory in which one of some text columns has one of its wanted values, in ROW_SCHEMA.
+
+    Of a Parquet file only the row groups are read that may hold such a row, first the columns that are compared and
+    then, where one fits, the others. What is read is checked by the checksums of its pages. An Arrow file is read
+    whole.
+
+    ``wanted``: column → its wanted values; a column without any is not compared.
+
+    Raises:
+        InventoryError: as :func:`read_inventory`.
+    """
+    if inventory_form(path) is not InventoryForm.PARQUET:
+        return fitting_rows(read_inventory(path), wanted)
+    with _opened_parquet(path) as (opened, file):
+        groups = (_rows_of_group(path, opened, file, group, wanted) for group in range(file.num_row_groups))
+        return pa.concat_tables([ROW_SCHEMA.empty_table(), *(rows for rows in groups if rows is not None)])
+
+
+def fitting_rows(rows: pa.Table, wanted: Mapping[str, Collection[str]]) -> pa.Table:
+    """Choose the rows in which one of some text columns has one of its wanted values, as :func:`find_rows` does."""
+    return rows.filter(_fitting(rows, wanted))
+
+
+def inventory_values(path: str, column: str) -> pa.ChunkedArray:
+    """Read the values of one text column of an inventory, each once in every row group that has it.
+
+    Raises:
+        InventoryError: as :func:`read_inventory`.
+    """
+    if inventory_form(path) is not InventoryForm.PARQUET:
+        return pa.chunked_array([read_inventory(path).column(column).unique()], pa.string())
+    values = []
+    with _opened_parquet(path) as (opened, file):
+        for group in range(file.num_row_groups):
+            found = file.metadata.row_group(group)
+            check_chunk_claims(path, opened, file.metadata, [found.column(file.metadata.schema.names.index(column))])
+            read = file.read_row_group(group, [column], use_threads=False).column(column)
+            values += [chunk.dictionary for chunk in read.chunks]
+    return pa.chunked_array(values, pa.string())
+
+
+@contextmanager
+def _opened_parquet(path: str) -> Iterator[tuple[BinaryIO, Any]]:
+    """Open a Parquet inventory that is read in parts, with texts as dictionaries; its bytes, and what reads its rows.
+
+    Raises:
+        InventoryError: it has other columns or another version; or, from the block, it is damaged.
+    """
+    import pyarrow.parquet as pq
+
+    try:
+        # Arrow reads a source of its own without Python's lock, so that threads read several files at once.
+        with open(path, "rb") as opened, pa.OSFile(path) as source:
+            footer = pq.read_metadata(opened)
+            _check_schema(path, footer.schema.to_arrow_schema().with_metadata(footer.metadata))
+            texts = [name for name in TEXTS if name in footer.schema.names]
+            how = {"metadata": footer, "read_dictionary": texts, "page_checksum_verification": True}
+            with pq.ParquetFile(source, **how) as file:
+                yield opened, file
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _damaged(path, error) from error
+
+
+def _rows_of_group(
+    path: str, opened: BinaryIO, file: Any, group: int, wanted: Mapping[str, Collection[str]]
+) -> pa.Table | None:
+    """Read the rows of one row group that fit; None: there are none."""
+    found = file.metadata.row_group(group)
+    chunks = {chunk.path_in_schema: chunk for chunk in map(found.column, range(found.num_columns))}
+    compared = {name: values for name, values in wanted.items() if _may_hold(chunks[name], values)}
+    if not compared:
+        return None
+    check_chunk_claims(path, opened, file.metadata, [chunks[name] for name in compared])
+    fitting = _fitting(file.read_row_group(group, list(compared), use_threads=False), compared)
+    if not fitting.true_count:
+        return None
+    columns = [name for name in ROW_SCHEMA.names if name in chunks]
+    check_chunk_claims(path, opened, file.metadata, [chunks[name] for name in columns])
+    rows = file.read_row_group(group, columns, use_threads=False).filter(fitting)
+    check_text_claims(path, opened, rows)
+    return _completed(rows)
+
+
+def _may_hold(chunk: Any, values: Collection[str]) -> bool:
+    """Whether one of some texts may be in a column of a row group, by its least and its greatest value."""
+    if not chunk.is_stats_set or not chunk.statistics.has_min_max:
+        return bool(values) and not (chunk.is_stats_set and chunk.statistics.null_count == chunk.num_values)
+    try:
+        least, greatest = chunk.statistics.min, chunk.statistics.max
+    except UnicodeDecodeError:  # a writer that shortens them cuts a character
+        return bool(values)
+    return any(least <= value <= greatest for value in values)
+
+
+def _fitting(rows: pa.Table, wanted: Mapping[str, Collection[str]]) -> pa.BooleanArray:
+    """Compute of each row whether one of its columns has one of its wanted values."""
+    import pyarrow.compute as pc
+
+    fits = [
+        pc.is_in(rows.column(name), pa.array(sorted(values), pa.string())) for name, values in wanted.items() if values
+    ]
+    none = pa.chunked_array([pa.repeat(False, rows.num_rows)])
+    return reduce(pc.or_, fits, none).combine_chunks()
+
+
+def _by_topic(table: pa.Table) -> pa.Table:
+    """Sort rows by topic and partition; rows without a topic, such as those of log dirs, come first."""
+    import pyarrow.compute as pc
+
+    keys = [("topic", "ascending", "at_start"), ("partition", "ascending", "at_start")]
+    return table.take(pc.sort_indices(table.select(["topic", "partition"]).combine_chunks(), sort_keys=keys))
+
+
 def _counting(ignored: Collection[LogDirOnHost]) -> Any:
     """Make the condition of rows that count."""
     import pyarrow.compute as pc
@@ -189,7 +311,7 @@ def _writer(sink: pa.PythonFile, form: InventoryForm, schema: pa.Schema) -> Any:
         return pa.ipc.new_file(sink, schema)
     import pyarrow.parquet as pq
 
-    return pq.ParquetWriter(sink, schema, compression="zstd")
+    return pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True)
 
 
 def _gathered(tables: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:

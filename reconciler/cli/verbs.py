@@ -21,6 +21,7 @@ Examples:
   logstore doctor /disks/*/kafka --metadata kafka:broker-1:9092
   logstore scan /var/lib/kafka/data
   logstore audit /disks/*/kafka --metadata /disks/1/kafka
+  logstore where orders inventories/*.parquet
   logstore explain /var/lib/kafka/data/orders-0
   logstore preflight /disks/*/kafka --kafka 3.9
   logstore watch /disks/*/kafka --metadata /disks/1/kafka
@@ -56,6 +57,7 @@ _VERBS = {
     "doctor": "What is wrong with a broker's disks, and what to do first.",
     "scan": "What lies in log dirs, as a table, JSON, CSV or an inventory.",
     "audit": "Compare log dirs with the cluster's metadata: a verdict for each replica.",
+    "where": "Where a topic lies in the fleet, since when, and who wants it.",
     "explain": "What one path is, what a broker does with it, and what to do next.",
     "preflight": "Would a broker start here, and what would it lose?",
     "plan": "Turn verdicts into actions, as a file that is reviewed.",
@@ -73,12 +75,12 @@ _VERBS = {
 }
 """Verb → its line in ``--help``."""
 
-_OURS = ("namespace", "convert")
-"""The verbs for log dirs of ours alone."""
+_FOLDERS = {"namespace": "ours.", "convert": "ours.", "where": "fleet."}
+"""The folder of a verb's module, where it has one: verbs for log dirs of ours alone, and verbs for a whole fleet."""
 
 
 def _module(verb: str) -> str:
-    return f"reconciler.cli.parameters.{'ours.' if verb in _OURS else ''}{verb.replace('-', '_')}"
+    return f"reconciler.cli.parameters.{_FOLDERS.get(verb, '')}{verb.replace('-', '_')}"
 
 
 @click.group(

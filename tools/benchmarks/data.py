@@ -1,6 +1,6 @@
 """The fleet of the audit benchmark: inventories that brokers wrote, and the desired state to hold them against.
 
-    FOLDER/inventories/broker-001.parquet …   one inventory per broker, in ROW_SCHEMA, sorted by name
+    FOLDER/inventories/broker-001.parquet …   one inventory per broker, in ROW_SCHEMA, sorted by topic
     FOLDER/desired/                           what ``reconciler.sources.parquet.save`` writes
     FOLDER/complete                           there when all of it is
 
@@ -30,7 +30,7 @@ NOW_MS = 1_800_000_000_000
 PARTITIONS = 50
 REPLICAS = 3
 
-_ROW_GROUP = 1 << 17
+_ROW_GROUP = 1 << 14
 """Rows of a row group, as ``logstore.rows.inventory`` writes them."""
 
 
@@ -154,7 +154,7 @@ _FOUND = f"""
            {NOW_MS - 60_000} AS scanned_ms, CASE WHEN kind <> 'log_dir' THEN 1 END AS segments,
            CASE WHEN kind = 'log_dir' AND metadata_state = 'ok' THEN true END AS clean_shutdown
     FROM ({{parts}}) WHERE kind = 'log_dir' OR NOT (node_id = 1 AND disk = 1)
-    ORDER BY node_id, log_dir, name
+    ORDER BY node_id, topic NULLS FIRST, partition, log_dir, name
 """
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         refuse_part_of_log_dir,
         report_unreadable,
         sort_inputs,
+        sort_paths,
     )
     from reconciler.cli.frame.lifecycle import (
         Commands,
@@ -94,7 +95,7 @@ else:
             "examination": ("ExaminedBroker", "examine"),
             "inputs": (
                 "Inputs", "PathInLogDir", "is_forbidden", "log_dir_of_path", "log_dirs_in", "refuse_part_of_log_dir",
-                "report_unreadable", "sort_inputs",
+                "report_unreadable", "sort_inputs", "sort_paths",
             ),
             "lifecycle": (
                 "Commands", "Exit", "InterruptedRunError", "PartlyFailedError", "abandon_output", "carry_out",
@@ -130,6 +131,6 @@ __all__ = [
     "on_signals", "open_page", "output_options", "parse_duration_option", "parse_rate", "parse_share", "parse_size",
     "passed_on_fallback_option", "passed_on_options", "refuse_inside", "refuse_part_of_log_dir", "refuse_unrecovered",
     "report_unreadable", "run_embedded", "run_spark", "say", "say_assumed_release", "say_in_use",
-    "say_problems", "say_step", "say_warnings", "scan_options", "show_busy", "sort_inputs", "tell", "user_name",
-    "why_in_use", "with_progress", "wrapped", "write_change", "write_document", "write_rows",
+    "say_problems", "say_step", "say_warnings", "scan_options", "show_busy", "sort_inputs", "sort_paths", "tell",
+    "user_name", "why_in_use", "with_progress", "wrapped", "write_change", "write_document", "write_rows",
 ]  # fmt: skip

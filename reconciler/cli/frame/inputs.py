@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from layout import checkpoint, meta_properties
 from layout.directory_name import split_live
@@ -36,18 +37,40 @@ class Inputs:
     """The inventory files, and which of their scans count."""
 
 
+class GivenPaths(NamedTuple):
+    """What was given, by what it is; no inventory was read."""
+
+    log_dirs: tuple[str, ...]
+    folders: tuple[str, ...]
+    inventories: tuple[str, ...]
+    """Files, and URIs of a store."""
+
+
 def sort_inputs(paths: Sequence[str], copies_in: str | None = None) -> Inputs:
+    """Sort what was given as :func:`sort_paths` does, and read which scans of the inventories count.
+
+    Inventories that cannot be read are reported, and those that do not count because there are newer scans.
+    ``copies_in``: the folder for copies of what lies in a store; None: that for temporary files.
+
+    Raises:
+        UsageError, InventoryStoreError: as :func:`sort_paths`.
+        InventoryError: files look like inventories, none of them can be used as one, and nothing else was given; or
+            there is none where some were said to be.
+    """
+    given = sort_paths(paths)
+    return Inputs(given.log_dirs, given.folders, _read_inventories(given.inventories, given.log_dirs, copies_in))
+
+
+def sort_paths(paths: Sequence[str]) -> GivenPaths:
     """Sort what was given into log dirs, folders and inventories (:func:`logstore.rows.expand` says what may be given).
 
     A folder with log dirs at or below it stands for these; any other stands for the inventories at or below it, where
     there are some, unless partition dirs lie in it as well. A log dir that cannot be listed is reported at once, and
-    stays among the log dirs; so are inventories that cannot be read, and those that do not count because there are
-    newer scans. ``copies_in``: the folder for copies of what lies in a store; None: that for temporary files.
+    stays among the log dirs.
 
     Raises:
         UsageError: none of the paths is a directory or an inventory, or one lies in a log dir.
-        InventoryError: files look like inventories, none of them can be used as one, and nothing else was given; or
-            there is none where some were said to be.
+        InventoryError: there is no inventory where some were said to be.
         InventoryStoreError: a store cannot be reached, or refuses.
     """
     given = [each for path in paths for each in expand(path)]
@@ -59,7 +82,7 @@ def sort_inputs(paths: Sequence[str], copies_in: str | None = None) -> Inputs:
     folders = [path for path in _distinct(given) if os.path.isdir(path)]
     log_dirs = list(_distinct(found for path in given if path not in files for found in _log_dirs(path)))
     report_unreadable(log_dirs)
-    return Inputs(tuple(log_dirs), tuple(folders), _read_inventories(files, log_dirs, copies_in))
+    return GivenPaths(tuple(log_dirs), tuple(folders), tuple(files))
 
 
 def log_dirs_in(paths: tuple[str, ...]) -> tuple[str, ...]:

@@ -116,6 +116,7 @@ VERBS = {
     "doctor": Verb(lambda on: ["doctor", on.disk, *on.metadata], "reconciler.cli.frame.examination:examine"),
     "scan": Verb(lambda on: ["scan", on.disk], "logstore.scan.walk:walk_log_dir"),
     "audit": Verb(lambda on: ["audit", on.disk, *on.metadata], "reconciler.audit.embedded:audit"),
+    "where": Verb(lambda on: ["where", "orders", on.disk, *on.metadata], "reconciler.whereabouts.copies:copies_of"),
     "explain": Verb(
         lambda on: ["explain", f"{on.disk}/orders-1", *on.metadata], "reconciler.cli.pages.explanation:scan_rows"
     ),

@@ -33,6 +33,7 @@ VERBS = {
     "restore --dry-run": ("restore", "{disk}", "--all", "--dry-run"),
     "scan": ("scan", "{disk}"),
     "staged": ("staged", "{disk}"),
+    "where": ("where", "orders", "{disk}", "--metadata", "{metadata}"),
 }
 
 

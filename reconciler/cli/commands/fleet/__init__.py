@@ -1,0 +1,1 @@
+"""The verbs that ask a question of a whole fleet."""

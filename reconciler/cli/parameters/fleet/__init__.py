@@ -1,0 +1,1 @@
+"""The parameters of the verbs that ask a question of a whole fleet."""
