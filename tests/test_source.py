@@ -54,7 +54,7 @@ FLOORS: Mapping[str, tuple[str, ...]] = {
     ),
     "reconciler": (
         *("errors", "text", "desired", "verdicts", "next_steps", "protocol", "sources", "plan", "preflight"),
-        *("audit", "whereabouts", "watch", "broker", "topic_ids", "namespaces", "simulator", "cli"),
+        *("audit", "history", "whereabouts", "watch", "broker", "topic_ids", "namespaces", "simulator", "cli"),
     ),
     "reconciler.simulator": (
         *("kernel", "zookeeper", "placement", "controller", "machine", "admin", "cluster", "checks", "runs"),

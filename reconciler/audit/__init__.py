@@ -6,9 +6,9 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.audit.embedded import audit
-    from reconciler.audit.findings import FINDING_SCHEMA, TOPICS_FILE
+    from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS_FILE, TOPICS_FILE
     from reconciler.audit.next_steps import BrokerCalls, advised_steps, with_next
-    from reconciler.audit.report_html import render_report
+    from reconciler.audit.report_html import EarlierRun, render_report
     from reconciler.audit.report_json import AUDIT_SCHEMA_VERSION, by_urgency, write_findings, write_summary
     from reconciler.audit.result import Accepted, AuditResult, with_inventories
     from reconciler.audit.spark import spark_findings
@@ -17,9 +17,9 @@ else:
         __name__,
         {
             "embedded": ("audit",),
-            "findings": ("FINDING_SCHEMA", "TOPICS_FILE"),
+            "findings": ("FINDINGS_FILE", "FINDING_SCHEMA", "TOPICS_FILE"),
             "next_steps": ("BrokerCalls", "advised_steps", "with_next"),
-            "report_html": ("render_report",),
+            "report_html": ("EarlierRun", "render_report"),
             "report_json": ("AUDIT_SCHEMA_VERSION", "by_urgency", "write_findings", "write_summary"),
             "result": ("Accepted", "AuditResult", "with_inventories"),
             "spark": ("spark_findings",),
@@ -28,11 +28,13 @@ else:
 
 __all__ = [
     "AUDIT_SCHEMA_VERSION",
+    "FINDINGS_FILE",
     "FINDING_SCHEMA",
     "TOPICS_FILE",
     "Accepted",
     "AuditResult",
     "BrokerCalls",
+    "EarlierRun",
     "advised_steps",
     "audit",
     "by_urgency",

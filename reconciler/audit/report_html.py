@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 import pyarrow as pa
@@ -45,8 +45,26 @@ _TO_ACT_ON = tuple(verdict for verdict in URGENCY if verdict not in BENIGN)
 _Broker = tuple[str | None, int | None]
 
 
-def render_report(result: AuditResult, call: Call | None = None) -> str:
-    """Render the page; ``call`` says how the command was called, for the commands that come next."""
+class EarlierRun(NamedTuple):
+    """The totals of an earlier audit, for the trend."""
+
+    run_id: str
+    audited_ms: int | None
+    """None: nothing was found at all, not even what is OK."""
+    totals: Mapping[str, int]
+    """Rows by verdict."""
+    disk_bytes: Mapping[str, int]
+    """Space by verdict; empty where sizes were not added up."""
+
+
+def render_report(result: AuditResult, call: Call | None = None, earlier: Sequence[EarlierRun] = ()) -> str:
+    """Render the page.
+
+    Args:
+        result: the audit.
+        call: how the command was called, for the commands that come next; None: not known.
+        earlier: earlier audits of the same fleet, the newest first.
+    """
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters["visible"] = visible
     template = environment.from_string(resources.files(__package__).joinpath("report.html.jinja").read_text("utf-8"))
@@ -61,6 +79,7 @@ def render_report(result: AuditResult, call: Call | None = None) -> str:
         several_clusters=len({broker.cluster_id for broker in result.brokers}) > 1,
         totals=_totals(result, by_size),
         by_size=by_size,
+        trend=_trend(result, earlier),
         chart_without_ok=Verdict.OK in result.totals and len(result.totals) > 1,
         findings=_groups(
             [_finding(each, result.audited_ms) for each in json_objects(result.most_urgent(FINDINGS_SHOWN, _TO_ACT_ON))]
@@ -117,6 +136,24 @@ def _totals(result: AuditResult, by_size: bool) -> list[Mapping[str, Any]]:
         for verdict in URGENCY
         if verdict.value in result.totals
     ]
+
+
+def _trend(result: AuditResult, earlier: Sequence[EarlierRun]) -> Mapping[str, Any]:
+    """Set this run above the earlier ones: findings by verdict, and the space of those to act on."""
+    if not earlier:
+        return {}
+    runs = [EarlierRun("this run", result.audited_ms, result.totals, result.disk_bytes), *earlier]
+    verdicts = [each for each in _TO_ACT_ON if any(run.totals.get(each.value) for run in runs)]
+    rows = [
+        {
+            "run": run.run_id,
+            "audited_ms": run.audited_ms,
+            "counts": [run.totals.get(each.value, 0) for each in verdicts],
+            "disk_bytes": sum(run.disk_bytes.get(each.value, 0) for each in verdicts) if run.disk_bytes else None,
+        }
+        for run in runs
+    ]
+    return {"verdicts": [{"name": each.value, "severity": severity(each)} for each in verdicts], "rows": rows}
 
 
 def _groups(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

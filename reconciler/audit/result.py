@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -85,6 +85,15 @@ class BrokerSummary:
     """None: nobody's, as far as can be known: no identity, or a cluster whose metadata was not given beside others."""
 
 
+class ScannedLogDir(NamedTuple):
+    """When a log dir was scanned, ms since 1970; cluster "" and node -1 where it names none."""
+
+    cluster: str
+    node: int
+    log_dir: str
+    scanned_ms: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class AuditResult:
     """The result of one audit by either engine."""
@@ -107,6 +116,7 @@ class AuditResult:
     doubts: Mapping[str, int] = field(default_factory=dict)
     """Rows by verdict that are in doubt, among those in :attr:`totals`; a verdict without any is not listed."""
     accepted: tuple[Accepted, ...] = ()
+    scans: tuple[ScannedLogDir, ...] = field(default=(), compare=False)
 
     @property
     def scope(self) -> str:
@@ -264,6 +274,7 @@ def conclude(
             *_disk_notes(disks, log_dirs),
             *_unknown_doubts(found, states),
         ),
+        scans=tuple(ScannedLogDir(*(row[name] for name in ScannedLogDir._fields)) for row in log_dirs),
     )
 
 

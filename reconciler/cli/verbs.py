@@ -22,6 +22,7 @@ Examples:
   logstore scan /var/lib/kafka/data
   logstore audit /disks/*/kafka --metadata /disks/1/kafka
   logstore where orders inventories/*.parquet
+  logstore diff previous latest --history /var/lib/logstore/history
   logstore explain /var/lib/kafka/data/orders-0
   logstore preflight /disks/*/kafka --kafka 3.9
   logstore watch /disks/*/kafka --metadata /disks/1/kafka
@@ -58,6 +59,7 @@ _VERBS = {
     "scan": "What lies in log dirs, as a table, JSON, CSV or an inventory.",
     "audit": "Compare log dirs with the cluster's metadata: a verdict for each replica.",
     "where": "Where a topic lies in the fleet, since when, and who wants it.",
+    "diff": "What changed from one audit to another.",
     "explain": "What one path is, what a broker does with it, and what to do next.",
     "preflight": "Would a broker start here, and what would it lose?",
     "plan": "Turn verdicts into actions, as a file that is reviewed.",
@@ -75,7 +77,7 @@ _VERBS = {
 }
 """Verb → its line in ``--help``."""
 
-_FOLDERS = {"namespace": "ours.", "convert": "ours.", "where": "fleet."}
+_FOLDERS = {"namespace": "ours.", "convert": "ours.", "where": "fleet.", "diff": "fleet."}
 """The folder of a verb's module, where it has one: verbs for log dirs of ours alone, and verbs for a whole fleet."""
 
 

@@ -22,6 +22,7 @@ from reconciler.audit import (
     Accepted,
     AuditResult,
     BrokerCalls,
+    EarlierRun,
     by_urgency,
     render_report,
     with_inventories,
@@ -52,9 +53,14 @@ from reconciler.cli.frame import (
 )
 from reconciler.cli.pages import next_lines, show_audit
 from reconciler.errors import UsageError
+from reconciler.history import append_run, check_history, earlier_runs, remove_old_days
 from reconciler.next_steps import Call
 from reconciler.sources import is_saved_state
+from reconciler.text import count
 from reconciler.verdicts import BENIGN, URGENCY, Verdict
+
+TREND_RUNS = 20
+"""Earlier runs that a report shows."""
 
 _MEMORY = re.compile(r"\d{1,9}(\.\d{1,9})?\s*([KMGT]i?B|B)", re.IGNORECASE)
 
@@ -66,6 +72,8 @@ def run(
     form: str,
     output: str | None,
     report: str | None,
+    history: str | None,
+    history_days: int | None,
     all_rows: bool,
     previous: str | None,
     chosen: tuple[Verdict, ...],
@@ -89,6 +97,7 @@ def run(
     # Executors read copies of what lies in a store, so these go where executors see them.
     inputs = sort_inputs(paths, _made(str(report), filter(os.path.isdir, paths)) if on_cluster else None)
     check_output(Format(form), output, inputs.log_dirs, inputs.inventories.files)
+    earlier = _open_history(history, history_days, inputs)
     topics = None if previous is None else _topics_of(previous, report)
     now_ms = time.time_ns() // 1_000_000
     states = choose_metadata(specs, inputs, now_ms)
@@ -106,7 +115,9 @@ def run(
         if not sizes and not inputs.inventories.paths:
             result = replace(result, bytes={}, disk_bytes={})  # no bytes were counted, which differs from zero bytes
         if report is not None:
-            _write_report(result, report, call)
+            _write_report(result, report, call, earlier)
+        if history is not None:
+            _append(result, folder, history, history_days)
         listed = _listed(chosen, Format(form), all_rows)
         say(f"{result.scope} ({result.engine})")
         for note in result.notes:
@@ -184,11 +195,34 @@ def _made(report: str, log_dirs: Iterable[str]) -> str:
     return os.path.abspath(report)
 
 
-def _write_report(result: AuditResult, folder: str, call: Call) -> None:
+def _open_history(history: str | None, days: int | None, inputs: Inputs) -> Sequence[EarlierRun]:
+    """Check the folder of a history before any work is done, and read the runs that a report shows."""
+    if history is None:
+        if days is not None:
+            raise UsageError("--history-days goes with --history")
+        return ()
+    _refuse_odd_bytes("--history", history)
+    refuse_inside(history, inputs.log_dirs)
+    check_history(history)
+    above = os.path.dirname(os.path.abspath(history))
+    if not os.access(history if os.path.isdir(history) else above, os.W_OK | os.X_OK):
+        raise UsageError(f"--history {history} cannot be written to: name another folder")
+    return earlier_runs(history, TREND_RUNS)
+
+
+def _append(result: AuditResult, folder: str, history: str, days: int | None) -> None:
+    run = append_run(history, result, os.path.join(folder, TOPICS_FILE))
+    say(f"this is run {run.run_id} of the history {history}")
+    removed = [] if days is None else remove_old_days(history, days, result.audited_ms)
+    if removed:
+        say(f"removed from the history: {count(len(removed), 'day')}, {removed[0]} to {removed[-1]}")
+
+
+def _write_report(result: AuditResult, folder: str, call: Call, earlier: Sequence[EarlierRun]) -> None:
     with destination(os.path.join(folder, "summary.json")) as out:
         write_summary(result, out, call)
     with destination(os.path.join(folder, "report.html")) as out:
-        out.write(render_report(result, call).encode())
+        out.write(render_report(result, call, earlier).encode())
 
 
 def _listed(chosen: Collection[Verdict], form: Format, all_rows: bool) -> Sequence[Verdict]:

@@ -24,6 +24,7 @@ Examples:
   logstore audit /disks/*/kafka --metadata /disks/1/kafka
   logstore audit inventories/*.parquet --metadata kraft:snapshot.checkpoint --report report/
   logstore audit s3://bucket/inventories/ --metadata kafka:broker-1:9092
+  logstore audit inventories/ --metadata kafka:broker-1:9092 --history /var/lib/logstore/history --history-days 90
   logstore audit /disks/*/kafka --format json | jq '.disk_bytes.STRAY'
 """
 
@@ -38,6 +39,15 @@ ACCEPTED = ("own-metadata", "inventory-age", "not-reported", "doubt")
 @click.option(
     "--report", metavar="FOLDER", help="Leave findings.parquet, topics.parquet, summary.json and report.html."
 )
+@click.option(
+    "--history",
+    metavar="DIR",
+    help="Append findings, totals and topics of this run to the Parquet tables in this folder.",
+)
+@click.option(
+    "--history-days", type=click.IntRange(1), metavar="N",
+    help="With --history: keep the runs of N days, today's too, and remove older ones.",
+)  # fmt: skip
 @click.option("--all", "all_rows", is_flag=True, help="List the replicas that are OK as well.")
 @click.option("--previous", metavar="FOLDER", help="The --report of an earlier audit: finds topics whose ID changed.")
 @click.option(

@@ -77,6 +77,11 @@ class Disks:
         gates = ("cluster", "sole-copy", "create", "absent", "empty")
         return [self.file("request"), self.disk, "--max-share", "100%", *(f"--allow={gate}" for gate in gates)]
 
+    def results(self) -> list[str]:
+        for name in ("old", "new"):
+            self.done("audit", self.disk, *self.metadata, "--format", "json", "-o", self.file(name))
+        return [self.file("old"), self.file("new")]
+
     def ours(self) -> list[str]:
         made = [str(path) for path in two_disks(self.cluster.folder / "ours")]
         with LogStore.open(made) as store:
@@ -117,6 +122,7 @@ VERBS = {
     "scan": Verb(lambda on: ["scan", on.disk], "logstore.scan.walk:walk_log_dir"),
     "audit": Verb(lambda on: ["audit", on.disk, *on.metadata], "reconciler.audit.embedded:audit"),
     "where": Verb(lambda on: ["where", "orders", on.disk, *on.metadata], "reconciler.whereabouts.copies:copies_of"),
+    "diff": Verb(lambda on: ["diff", *on.results()], "reconciler.history.diff:compare_results"),
     "explain": Verb(
         lambda on: ["explain", f"{on.disk}/orders-1", *on.metadata], "reconciler.cli.pages.explanation:scan_rows"
     ),

@@ -1,0 +1,95 @@
+"""``logstore diff``: tells what changed from one audit to another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reconciler.cli.frame import (
+    Column,
+    Exit,
+    Format,
+    Page,
+    check_output,
+    destination,
+    fit_address_space,
+    open_page,
+)
+from reconciler.history import DIFF_VERSION, Difference, compare_results, open_result
+from reconciler.text import NOTHING, count, size
+from reconciler.verdicts import Severity, Verdict, location_of, severity
+
+SHOWN_ON_TERMINAL = 50
+
+
+def run(*, old: str, new: str, history: str | None, form: str, output: str | None, limit: int | None) -> Exit:
+    """Tell what changed from one audit to another."""
+    check_output(Format(form), output, ())
+    fit_address_space()
+    difference = compare_results(open_result(old, history), open_result(new, history))
+    if Format(form) is Format.JSON:
+        _write_json(difference, output)
+    else:
+        with open_page(output) as opened:
+            _show(opened, difference, SHOWN_ON_TERMINAL if limit is None and opened.is_terminal else limit)
+    return Exit.CLEAN if difference.is_clean else Exit.FINDINGS
+
+
+def _write_json(difference: Difference, output: str | None) -> None:
+    import orjson
+
+    from reconciler.text import write_array
+
+    head = {
+        "schema_version": DIFF_VERSION,
+        "old": difference.old,
+        "new": difference.new,
+        "totals": difference.totals,
+        "topics": difference.topics,
+    }
+    with destination(output) as out:
+        out.write(orjson.dumps(head)[:-1] + b',"findings":')
+        write_array([difference.findings], out)
+        out.write(b"}\n")
+
+
+def _show(opened: Page, difference: Difference, most: int | None) -> None:
+    opened.line(f"from {difference.old} to {difference.new}", "bold")
+    for change, totals in difference.totals.items():
+        parts = (f"{count(number)} {verdict}" for verdict, number in totals.items())
+        opened.line(f"{change}: {', '.join(parts) or 'nothing'}")
+    topics = difference.topics
+    opened.line(
+        f"topics whose ID changed: {'not known' if topics is None else count(len(topics)) if topics else 'none'}"
+    )
+    if difference.findings.num_rows:
+        from reconciler.text import json_objects
+
+        opened.line()
+        shown = difference.findings.slice(0, most)
+        columns = (
+            Column("VERDICT"), Column("CHANGE"), Column("BROKER", right=True), Column("WAS", right=True),
+            Column("IS", right=True), Column("WHERE", path=True), Column("EVIDENCE"),
+        )  # fmt: skip
+        colours = {Severity.CRITICAL: "red", Severity.ATTENTION: "yellow"}
+        styles = {each.value: colours.get(severity(each), "") for each in Verdict}
+        opened.table(columns, map(_cells, json_objects(shown)), styles)
+        if shown.num_rows < difference.findings.num_rows:
+            more = difference.findings.num_rows - shown.num_rows
+            opened.line(f"… and {count(more, 'finding')} more: --limit N, or --format json")
+    if topics:
+        opened.line()
+        ids = (Column("TOPIC"), Column("ID WAS"), Column("ID IS"))
+        opened.table(ids, ((each["topic"], each["old_topic_id"], each["new_topic_id"]) for each in topics[:most]), {})
+
+
+def _cells(finding: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        finding["verdict"],
+        finding["change"],
+        NOTHING if finding["broker"] is None else str(finding["broker"]),
+        size(finding["old_disk_bytes"]),
+        size(finding["new_disk_bytes"]),
+        location_of(finding),
+        finding["evidence"] or NOTHING,
+    )

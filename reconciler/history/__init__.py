@@ -1,0 +1,37 @@
+"""The results of many audits in one folder: each run appends to tables of findings, totals and topics."""
+
+from typing import TYPE_CHECKING
+
+from logstore.parallel import lazy_exports
+
+if TYPE_CHECKING:
+    from reconciler.history.append import append_run
+    from reconciler.history.diff import DIFF_VERSION, Difference, compare_results
+    from reconciler.history.results import Result, open_result
+    from reconciler.history.retention import remove_old_days
+    from reconciler.history.tables import Run, check_history, earlier_runs, list_runs
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "append": ("append_run",),
+            "diff": ("DIFF_VERSION", "Difference", "compare_results"),
+            "results": ("Result", "open_result"),
+            "retention": ("remove_old_days",),
+            "tables": ("Run", "check_history", "earlier_runs", "list_runs"),
+        },
+    )
+
+__all__ = [
+    "DIFF_VERSION",
+    "Difference",
+    "Result",
+    "Run",
+    "append_run",
+    "check_history",
+    "compare_results",
+    "earlier_runs",
+    "list_runs",
+    "open_result",
+    "remove_old_days",
+]

@@ -1,0 +1,111 @@
+"""The difference of two audits: findings that are new, gone or grown, and topics whose ID changed.
+
+A finding is the same one where its verdict, its place and the topic ID on the disk are the same. It has grown where it
+takes more space. Replicas that are OK are no findings, and are left out where an audit listed them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from reconciler.errors import UsageError
+from reconciler.history.results import Result
+from reconciler.verdicts import BENIGN, URGENCY, Verdict
+
+DIFF_VERSION = 1
+"""Version of the JSON; raised whenever a field changes its meaning or goes."""
+
+NEW, GONE, GROWN = "new", "gone", "grown"
+
+_KEY = {
+    "cluster_id": "''", "broker": "-1", "log_dir": "''", "name": "''", "topic": "''", "partition": "-1",
+    "disk_topic_id": "''", "verdict": "''",
+}  # fmt: skip
+"""What makes a finding the same one, with what stands for null."""
+
+_KEYS = ", ".join(f"coalesce({name}, {instead}) AS {name}" for name, instead in _KEY.items())
+
+_SIDE = f"""
+    SELECT {_KEYS}, sum(disk_bytes) AS disk_bytes, any_value(metadata_topic_id) AS metadata_topic_id,
+           any_value(evidence) AS evidence
+    FROM {{side}}_findings WHERE verdict <> 'OK' GROUP BY ALL
+"""
+
+_SHOWN = ", ".join(f"nullif({name}, {instead}) AS {name}" for name, instead in _KEY.items() if name != "verdict")
+
+_CHANGES = f"""
+    SELECT change, verdict, {_SHOWN}, metadata_topic_id, old_disk_bytes, new_disk_bytes, evidence
+    FROM (SELECT CASE WHEN o.is_there IS NULL THEN '{NEW}' WHEN n.is_there IS NULL THEN '{GONE}'
+                      ELSE '{GROWN}' END AS change,
+                 {", ".join(_KEY)}, coalesce(n.metadata_topic_id, o.metadata_topic_id) AS metadata_topic_id,
+                 CAST(o.disk_bytes AS BIGINT) AS old_disk_bytes, CAST(n.disk_bytes AS BIGINT) AS new_disk_bytes,
+                 coalesce(n.evidence, o.evidence) AS evidence
+          FROM (SELECT *, true AS is_there FROM old_side) o
+          FULL JOIN (SELECT *, true AS is_there FROM new_side) n USING ({", ".join(_KEY)})
+          WHERE o.is_there IS NULL OR n.is_there IS NULL OR n.disk_bytes > o.disk_bytes)
+    ORDER BY list_position(['{NEW}', '{GROWN}', '{GONE}'], change),
+             list_position({[each.value for each in URGENCY]}, verdict), broker, topic, partition, log_dir, name
+"""
+
+_TOPICS = """
+    SELECT nullif(o.cluster, '') AS cluster_id, topic, o.topic_id AS old_topic_id, n.topic_id AS new_topic_id
+    FROM old_topics o JOIN new_topics n USING (cluster, topic)
+    WHERE o.topic_id <> n.topic_id ORDER BY ALL
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What changed from one audit to another."""
+
+    old: str
+    new: str
+    findings: pa.Table
+    """``change`` (``new``, ``grown`` or ``gone``), verdict, place, topic IDs, space before and after, and evidence."""
+    topics: Sequence[Mapping[str, Any]] | None
+    """The topics whose ID changed, with both; None: one side does not know the topics."""
+
+    @property
+    def totals(self) -> dict[str, dict[str, int]]:
+        """Number of findings by change and verdict, the most urgent first."""
+        counted: dict[str, dict[str, int]] = {NEW: {}, GROWN: {}, GONE: {}}
+        for row in (
+            self.findings.group_by(["change", "verdict"], use_threads=False).aggregate([([], "count_all")]).to_pylist()
+        ):
+            counted[row["change"]][row["verdict"]] = row["count_all"]
+        return counted
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing that asks for action came or grew, and no topic got another ID."""
+        worse = {*self.totals[NEW], *self.totals[GROWN]}
+        return not self.topics and all(Verdict(each) in BENIGN for each in worse)
+
+
+def compare_results(old: Result, new: Result) -> Difference:
+    """Compare two results of audits.
+
+    Raises:
+        UsageError: one is damaged.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="logstore-diff-") as spill, duckdb.connect() as connection:
+            connection.execute("SET temp_directory = ?", [spill])
+            for side, result in (("old", old), ("new", new)):
+                connection.register(f"{side}_findings", result.findings)
+                connection.execute(f"CREATE TEMP TABLE {side}_side AS {_SIDE.format(side=side)}")
+                if result.topics is not None:
+                    connection.register(f"{side}_topics", result.topics)
+            findings = connection.sql(_CHANGES).to_arrow_table()
+            topics = None
+            if old.topics is not None and new.topics is not None:
+                topics = connection.sql(_TOPICS).to_arrow_table().to_pylist()
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        raise UsageError(f"{old.name} and {new.name} cannot be compared: {str(error).splitlines()[0]:.200}") from error
+    return Difference(old.name, new.name, findings, topics)

@@ -1,0 +1,115 @@
+"""One side of a difference: a run of a history, the folder of a report, or a file that an audit wrote."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from reconciler.audit import AUDIT_SCHEMA_VERSION, FINDING_SCHEMA, FINDINGS_FILE, TOPICS_FILE
+from reconciler.errors import UsageError
+from reconciler.history.tables import FINDINGS, TOPICS, Run, is_run_id, list_runs
+from reconciler.text import count
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+LATEST, PREVIOUS = "latest", "previous"
+"""The newest run of a history, and the one before it."""
+
+_TOPIC_SCHEMA = pa.schema([pa.field(name, pa.string()) for name in ("cluster", "topic", "topic_id")])
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The findings of one audit, and the topics that its metadata knew."""
+
+    name: str
+    """The run's ID, or the path as it was given."""
+    findings: Any
+    """A table or a dataset in FINDING_SCHEMA."""
+    topics: Any = None
+    """A dataset with ``cluster``, ``topic`` and ``topic_id``; None: not known."""
+
+
+def open_result(text: str, history: str | None) -> Result:
+    """Open what was named: a path; or, in a history, a run ID, a day in UTC, ``latest`` or ``previous``.
+
+    Of a day the last run counts.
+
+    Raises:
+        UsageError: there is none, or it is no result of an audit.
+    """
+    if history is not None and (text in (LATEST, PREVIOUS) or is_run_id(text) or _DATE.fullmatch(text)):
+        run = _find_run(text, history)
+        return Result(
+            run.run_id, _dataset(run.path(FINDINGS), FINDING_SCHEMA), _dataset(run.path(TOPICS), _TOPIC_SCHEMA)
+        )
+    if os.path.isdir(text):
+        topics = os.path.join(text, TOPICS_FILE)
+        found = _dataset(os.path.join(text, FINDINGS_FILE), FINDING_SCHEMA)
+        return Result(text, found, _dataset(topics, _TOPIC_SCHEMA) if os.path.exists(topics) else None)
+    try:
+        with open(text, "rb") as file:
+            is_parquet = file.read(4) == b"PAR1"
+    except OSError as error:
+        if history is not None and isinstance(error, FileNotFoundError):
+            raise UsageError(f"{text}: there is no such run and no such file") from error
+        hint = "" if history else "; a run ID, a date, latest and previous go with --history DIR"
+        raise UsageError(f"{text}: {error.strerror}{hint}") from error
+    return Result(text, _dataset(text, FINDING_SCHEMA) if is_parquet else _document(text))
+
+
+def _find_run(text: str, history: str) -> Run:
+    runs = list_runs(history)
+    named = {each.run_id: each for each in runs} | {each.day: each for each in runs}
+    if len(runs) >= 1:
+        named[LATEST] = runs[-1]
+    if len(runs) >= 2:
+        named[PREVIOUS] = runs[-2]
+    if text in named:
+        return named[text]
+    held = f"{count(len(runs), 'run')}, from {runs[0].run_id} to {runs[-1].run_id}" if runs else "no run at all"
+    raise UsageError(f"--history {history} has no run {text}; it holds {held}")
+
+
+def _dataset(path: str, schema: pa.Schema) -> Any:
+    """Open a Parquet file, or a folder of part files; columns that an older release did not write are null."""
+    try:
+        found = ds.dataset(os.path.abspath(path), format="parquet", filesystem=pa.fs.LocalFileSystem())
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"{path} cannot be read: {reason:.200}") from error
+    wrong = [
+        each.name
+        for each in schema
+        if each.name in found.schema.names and found.schema.field(each.name).type != each.type
+    ]
+    if not {"verdict", "name", "log_dir"} <= set(found.schema.names) and schema is FINDING_SCHEMA:
+        raise UsageError(f"{path} is no result of an audit: it has none of the columns of findings")
+    if wrong:
+        raise UsageError(f"{path} is no result of an audit: columns of another type: {', '.join(wrong)}")
+    return found.replace_schema(schema)
+
+
+def _document(path: str) -> pa.Table:
+    """Read the findings of ``logstore audit --format json``."""
+    try:
+        with open(path, "rb") as file:
+            document = orjson.loads(file.read())
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise UsageError(f"{path} is neither JSON nor Parquet, which 'logstore audit' writes: {error}") from error
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    if version != AUDIT_SCHEMA_VERSION or not isinstance(document.get("findings"), list):
+        raise UsageError(
+            f"{path} is no result of an audit that this release reads: give the folder of --report, or what 'logstore "
+            "audit --format json' or '--format parquet' wrote"
+        )
+    try:
+        return pa.Table.from_pylist(document["findings"], FINDING_SCHEMA)
+    except (pa.ArrowException, AttributeError, TypeError) as error:
+        raise UsageError(f"{path} is no result of an audit: its findings cannot be read: {error!s:.200}") from error

@@ -1,0 +1,153 @@
+"""The layout of a history, and which runs are in it.
+
+    DIR/findings/day=2026-11-25/RUN.parquet   FINDING_SCHEMA, a row for each finding
+    DIR/topics/day=2026-11-25/RUN.parquet     the topics in the metadata of the run
+    DIR/totals/day=2026-11-25/RUN.parquet     rows and bytes by verdict
+
+Each row also has the run's ID, the time of the audit, and the time of the scan that it rests on. Any engine reads a
+table as a folder of Parquet files partitioned by day, in UTC. A run counts when its totals are there, which come last.
+A file that is still written has another suffix, which no reader takes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from reconciler.audit import FINDING_SCHEMA, EarlierRun
+from reconciler.errors import UsageError
+
+FINDINGS, TOPICS, TOTALS = "findings", "topics", "totals"
+TABLES = (FINDINGS, TOPICS, TOTALS)
+"""The tables in the order in which a run is added to them."""
+
+OF_RUN = [
+    pa.field("run_id", pa.string()),
+    pa.field("audited_ms", pa.int64()),  # when the audit began, ms since 1970
+    pa.field("scanned_ms", pa.int64()),  # the scan that the row rests on; of several the oldest; null: not known
+]
+"""What every row has at its end."""
+
+SCHEMAS = {
+    FINDINGS: pa.schema([*FINDING_SCHEMA, *OF_RUN]),
+    TOPICS: pa.schema([pa.field(name, pa.string()) for name in ("cluster", "topic", "topic_id")] + OF_RUN),
+    TOTALS: pa.schema(
+        [
+            pa.field("verdict", pa.string()),
+            pa.field("rows", pa.int64()),
+            pa.field("bytes", pa.int64()),  # null: the scans did not add up sizes
+            pa.field("disk_bytes", pa.int64()),
+            pa.field("in_doubt", pa.int64()),
+            *OF_RUN,
+        ]
+    ),
+}
+
+SUFFIX = ".parquet"
+_DAY = re.compile(r"day=(\d{4}-\d{2}-\d{2})")
+_RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Run:
+    """One run in a history; runs are ordered by time."""
+
+    run_id: str
+    """``20261125T221503Z-1a2b3c4d``: when it began, in UTC, and what tells it from others of that second."""
+    folder: str
+    """The history."""
+
+    @property
+    def day(self) -> str:
+        """The day in UTC, as partitions name it."""
+        return f"{self.run_id[:4]}-{self.run_id[4:6]}-{self.run_id[6:8]}"
+
+    def path(self, table: str) -> str:
+        """The file of its rows in one of :data:`TABLES`."""
+        return os.path.join(self.folder, table, f"day={self.day}", self.run_id + SUFFIX)
+
+
+def new_run_id(audited_ms: int, unique: str) -> str:
+    """Name a run by the time of its audit and by some random hex digits."""
+    return f"{datetime.fromtimestamp(audited_ms // 1000, UTC):%Y%m%dT%H%M%SZ}-{unique[:8]}"
+
+
+def is_run_id(text: str) -> bool:
+    """Whether a text has the form of a run's ID."""
+    return _RUN.fullmatch(text) is not None
+
+
+def day_of(name: str) -> str | None:
+    """Read the day in the name of a partition; None: it is none of a history's."""
+    match = _DAY.fullmatch(name)
+    return None if match is None else match[1]
+
+
+def check_history(folder: str) -> None:
+    """Refuse a folder that holds anything but a history, as a log dir or a report does.
+
+    Raises:
+        UsageError: it does, or it cannot be listed.
+    """
+    try:
+        strangers = sorted(set(os.listdir(folder)) - set(TABLES))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"--history {folder}: {error.strerror}") from error
+    if strangers:
+        raise UsageError(f"--history {folder}: it holds {strangers[0]!r}, which no history does: name another folder")
+
+
+def list_runs(folder: str) -> list[Run]:
+    """List the runs of a history, the oldest first; none where there is no such folder.
+
+    Raises:
+        UsageError: the folder cannot be listed.
+    """
+    found = []
+    for day in _names(os.path.join(folder, TOTALS)):
+        for name in _names(os.path.join(folder, TOTALS, day)) if day_of(day) else ():
+            run = Run(name.removesuffix(SUFFIX), folder)
+            if name.endswith(SUFFIX) and is_run_id(run.run_id) and run.day == day_of(day):
+                found.append(run)
+    return sorted(found)
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be listed: {error.strerror}") from error
+
+
+def earlier_runs(folder: str, most: int) -> list[EarlierRun]:
+    """Read the totals of the newest runs, at most so many, the newest first.
+
+    Raises:
+        UsageError: one cannot be read.
+    """
+    import pyarrow.parquet as pq
+
+    found = []
+    for run in reversed(list_runs(folder)[-most:]):
+        try:
+            rows = pq.ParquetFile(run.path(TOTALS)).read(SCHEMAS[TOTALS].names).to_pylist()
+        except (pa.ArrowException, OSError, ValueError) as error:
+            reason = (str(error).splitlines() or [""])[0]
+            raise UsageError(f"{run.path(TOTALS)} cannot be read: {reason:.200}; remove it to go on") from error
+        found.append(
+            EarlierRun(
+                run.run_id,
+                next((row["audited_ms"] for row in rows), None),
+                {row["verdict"]: row["rows"] for row in rows},
+                {row["verdict"]: row["disk_bytes"] for row in rows if row["disk_bytes"] is not None},
+            )
+        )
+    return found

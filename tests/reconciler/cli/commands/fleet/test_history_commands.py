@@ -1,0 +1,81 @@
+"""``logstore audit --history`` and ``logstore diff`` from end to end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from reconciler.history import DIFF_VERSION, list_runs
+from tests.reconciler.cli.conftest import Cluster
+
+Run = Callable[..., Result]
+
+
+def audit(run: Run, cluster: Cluster, *options: object) -> Result:
+    result = run("audit", *cluster.log_dirs, "--metadata", cluster.metadata, *options)
+    assert result.exit_code == 1, result.stderr
+    return result
+
+
+def test_each_audit_is_a_run_and_a_report_shows_the_trend(run: Run, cluster: Cluster, tmp_path: Path) -> None:
+    history, report = tmp_path / "history", tmp_path / "report"
+    first = audit(run, cluster, "--history", history, "--report", report)
+    assert "Trend" not in (report / "report.html").read_text("utf-8")
+    shutil.rmtree(cluster.log_dir(1) / "orders-0")
+    audit(run, cluster, "--history", history, "--report", report, "--history-days", 1)
+    old, new = list_runs(str(history))
+    assert f"this is run {old.run_id} of the history {history}" in first.stderr
+    page = (report / "report.html").read_text("utf-8")
+    assert "Trend" in page
+    assert old.run_id in page
+    assert new.run_id not in page
+
+    result = run("diff", "previous", "latest", "--history", history)
+    assert result.exit_code == 1
+    head, came, *_ = result.stdout.splitlines()
+    assert (head, came) == (f"from {old.run_id} to {new.run_id}", "new: 1 MISSING")
+    assert "orders-0" in result.stdout.splitlines()[-1]
+    document = json.loads(run("diff", old.run_id, new.run_id, "--history", history, "--format", "json").stdout)
+    assert document["schema_version"] == DIFF_VERSION
+    assert document["totals"] == {"new": {"MISSING": 1}, "grown": {}, "gone": {}}
+    assert [(each["change"], each["verdict"]) for each in document["findings"]] == [("new", "MISSING")]
+    assert run("diff", "latest", "previous", "--history", history).exit_code == 0
+    assert run("diff", report, "latest", "--history", history).exit_code == 0
+
+
+def test_a_table_shows_as_many_as_it_is_asked_for_and_topics_too(run: Run, cluster: Cluster, tmp_path: Path) -> None:
+    audit(run, cluster, "--format", "json", "-o", tmp_path / "one.json")
+    for node in (1, 2):
+        (cluster.log_dir(node) / "junk").mkdir()
+    audit(run, cluster, "--format", "parquet", "-o", tmp_path / "two.parquet")
+    shown = run("diff", tmp_path / "one.json", tmp_path / "two.parquet", "--limit", "1").stdout
+    assert "… and 1 finding more: --limit N" in shown
+    assert "topics whose ID changed: not known" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--history-days", "7"), "--history-days goes with --history"),
+        (("--history", "{disk}/history"), "lies in the log dir"),
+        (("--history", "{disk}/.."), "which no history does"),
+        (("--history", "{disk}/../no/where"), "cannot be written to"),
+    ],
+)
+def test_a_history_that_cannot_be_is_refused_before_any_work(
+    run: Run, cluster: Cluster, options: tuple[str, ...], message: str
+) -> None:
+    given = [word.format(disk=cluster.log_dirs[0]) for word in options]
+    result = run("audit", *cluster.log_dirs, "--metadata", cluster.metadata, *given)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+
+
+def test_what_cannot_be_compared_is_refused(run: Run, tmp_path: Path) -> None:
+    assert run("diff", "latest", "previous").exit_code == 2
+    assert run("diff", "latest", "previous", "--history", tmp_path / "nowhere").exit_code == 2

@@ -1,0 +1,264 @@
+"""A history: a run is added whole or not at all, old days go, and what changed between two runs is told."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.audit import FINDINGS_FILE, TOPICS_FILE, AuditResult, EarlierRun, write_findings
+from reconciler.audit.result import ScannedLogDir
+from reconciler.errors import UsageError
+from reconciler.history import (
+    DIFF_VERSION,
+    Difference,
+    Result,
+    Run,
+    append_run,
+    check_history,
+    compare_results,
+    earlier_runs,
+    list_runs,
+    open_result,
+    remove_old_days,
+)
+from reconciler.history.tables import SCHEMAS, TABLES
+from tests.crash.failing_disk import FailingDisk
+from tests.reconciler.audit.conftest import NOW_MS
+
+Make = Callable[..., AuditResult]
+DAY_MS = 86_400_000
+STALE = {"verdict": "STALE_ID", "disk_topic_id": "old", "disk_bytes": 5000}
+MISSING = {"verdict": "MISSING", "log_dir": None, "name": None}
+
+
+@pytest.fixture
+def topics(tmp_path: Path) -> str:
+    return save_topics(tmp_path / "topics.parquet", t="one", u="two")
+
+
+def save_topics(path: Path, **ids: str) -> str:
+    rows = [{"cluster": "c1", "topic": topic, "topic_id": topic_id} for topic, topic_id in ids.items()]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return str(path)
+
+
+def scanned(result: AuditResult, at_ms: int) -> AuditResult:
+    """The same result, whose log dir was scanned at that time."""
+    return replace(result, scans=(ScannedLogDir("c1", 1, "/disks/1", at_ms),))
+
+
+def rows(history: Path, table: str) -> list[dict[str, Any]]:
+    """All rows of a table, as any engine reads them that knows folders of partitions."""
+    read = ds.dataset(history / table, partitioning="hive", format="parquet").to_table()
+    return list(read.to_pylist())
+
+
+def test_each_row_has_its_run_and_the_times_of_the_audit_and_of_the_scan(
+    make_result: Make, topics: str, tmp_path: Path
+) -> None:
+    history = tmp_path / "history"
+    run = append_run(str(history), scanned(make_result(STALE, MISSING, ok=3), NOW_MS - 7), topics)
+    assert list_runs(str(history)) == [run]
+    assert (run.run_id[:16], run.day) == ("20231114T221320Z", "2023-11-14")
+    of_run = {"run_id": run.run_id, "audited_ms": NOW_MS, "scanned_ms": NOW_MS - 7, "day": "2023-11-14"}
+    for table in TABLES:
+        assert {frozenset((name, row[name]) for name in of_run) for row in rows(history, table)} == {
+            frozenset(of_run.items())
+        }
+        assert pq.read_schema(run.path(table)).equals(SCHEMAS[table])
+    assert {(row["verdict"], row["log_dir"]) for row in rows(history, "findings")} == {
+        ("STALE_ID", "/disks/1"), ("MISSING", None),
+    }  # fmt: skip
+    assert {(row["verdict"], row["rows"], row["disk_bytes"]) for row in rows(history, "totals")} == {
+        ("STALE_ID", 1, 5000), ("MISSING", 1, 0), ("OK", 3, 2700),
+    }  # fmt: skip
+    assert {(row["topic"], row["topic_id"]) for row in rows(history, "topics")} == {("t", "one"), ("u", "two")}
+
+
+def test_the_findings_of_spark_lie_in_a_folder_and_are_added_alike(
+    make_result: Make, topics: str, tmp_path: Path
+) -> None:
+    result = make_result(STALE, MISSING)
+    parts = tmp_path / "spark"
+    parts.mkdir()
+    whole = pq.read_table(result.findings_path)
+    for number in range(2):
+        pq.write_table(whole.slice(number, 1), parts / f"part-{number}.parquet")
+    (parts / "_SUCCESS").touch()
+    for folder, path in (("one", result.findings_path), ("two", str(parts))):
+        append_run(str(tmp_path / folder), replace(result, findings_path=path), topics)
+    one, two = ({row["verdict"] for row in rows(tmp_path / folder, "findings")} for folder in ("one", "two"))
+    assert one == two == {"STALE_ID", "MISSING"}
+
+
+def test_a_step_that_fails_leaves_nothing_that_is_read(make_result: Make, topics: str, tmp_path: Path) -> None:
+    history, result = tmp_path / "history", make_result(STALE)
+    first = append_run(str(history), result, topics)
+    steps = 0
+    while True:
+        disk = FailingDisk(steps, errno.EIO)
+        try:
+            append_run(str(history), result, topics, disk)
+        except UsageError as error:
+            assert "the run was not added" in str(error)
+            assert list_runs(str(history)) == [first]
+            left = {path.name for path in history.rglob("*") if path.is_file()}
+            assert left == {f"{first.run_id}.parquet"}
+            steps += 1
+        else:
+            break
+    assert steps > 10
+    assert len(list_runs(str(history))) == 2
+
+
+def test_what_was_cut_off_by_a_crash_is_no_run(make_result: Make, topics: str, tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    run = append_run(str(history), make_result(STALE), topics)
+    Path(run.path("totals")).rename(f"{run.path('totals')}.logstore.tmp")
+    assert list_runs(str(history)) == []
+    assert list_runs(str(tmp_path / "nowhere")) == []
+
+
+def test_only_whole_days_and_only_what_runs_wrote_are_removed(make_result: Make, topics: str, tmp_path: Path) -> None:
+    history = str(tmp_path / "history")
+    kept = [
+        append_run(history, make_result(STALE, audited_ms=NOW_MS - age * DAY_MS), topics) for age in (3, 2, 1, 1, 0)
+    ]
+    foreign = Path(kept[1].path("findings")).with_name("notes.txt")
+    foreign.touch()
+    (tmp_path / "history" / "findings" / "day=soon").mkdir()
+    assert remove_old_days(history, 2, NOW_MS) == ["2023-11-11", "2023-11-12"]
+    assert list_runs(history) == sorted(kept[2:])
+    assert {path.name for path in (tmp_path / "history" / "findings").iterdir()} == {
+        "day=2023-11-12", "day=2023-11-13", "day=2023-11-14", "day=soon",
+    }  # fmt: skip
+    assert foreign.exists()
+    assert remove_old_days(history, 2, NOW_MS) == []
+
+
+def test_a_folder_that_holds_anything_else_is_no_history(tmp_path: Path) -> None:
+    check_history(str(tmp_path / "not-yet"))
+    (tmp_path / "orders-0").mkdir()
+    with pytest.raises(UsageError, match="holds 'orders-0', which no history does"):
+        check_history(str(tmp_path))
+
+
+def test_earlier_runs_are_told_the_newest_first(make_result: Make, topics: str, tmp_path: Path) -> None:
+    history = str(tmp_path / "history")
+    old = append_run(history, make_result(STALE, audited_ms=NOW_MS - DAY_MS), topics)
+    new = append_run(history, make_result(STALE, STALE | {"name": "other"}, ok=1), topics)
+    assert earlier_runs(history, 5) == [
+        EarlierRun(new.run_id, NOW_MS, {"STALE_ID": 2, "OK": 1}, {"STALE_ID": 10_000, "OK": 900}),
+        EarlierRun(old.run_id, NOW_MS - DAY_MS, {"STALE_ID": 1}, {"STALE_ID": 5000}),
+    ]
+    assert [each.run_id for each in earlier_runs(history, 1)] == [new.run_id]
+    Path(new.path("totals")).write_bytes(b"PAR1")
+    with pytest.raises(UsageError, match="cannot be read"):
+        earlier_runs(history, 1)
+
+
+def changes(difference: Difference) -> list[tuple[Any, ...]]:
+    names = ("change", "verdict", "name", "partition", "old_disk_bytes", "new_disk_bytes")
+    return [tuple(row[name] for name in names) for row in difference.findings.to_pylist()]
+
+
+def test_what_came_went_and_grew_is_told(make_result: Make, topics: str, tmp_path: Path) -> None:
+    history = str(tmp_path / "history")
+    gone, grows, stays = ({**STALE, "name": name, "partition": 9} for name in ("gone", "grows", "stays"))
+    ok = {"verdict": "OK", "name": "in order"}
+    append_run(history, make_result(gone, grows, stays, MISSING | {"partition": 1}, audited_ms=NOW_MS - DAY_MS), topics)
+    now = [grows | {"disk_bytes": 6000}, stays | {"disk_bytes": 1}, MISSING | {"partition": 2}, ok]
+    append_run(history, make_result(*now), save_topics(tmp_path / "newer", t="another", u="two", v="new"))
+    old, new = (open_result(text, history) for text in ("previous", "latest"))
+    difference = compare_results(old, new)
+    assert changes(difference) == [
+        ("new", "MISSING", None, 2, None, None),
+        ("grown", "STALE_ID", "grows", 9, 5000, 6000),
+        ("gone", "STALE_ID", "gone", 9, 5000, None),
+        ("gone", "MISSING", None, 1, None, None),
+    ]
+    assert difference.totals == {"new": {"MISSING": 1}, "grown": {"STALE_ID": 1}, "gone": {"STALE_ID": 1, "MISSING": 1}}
+    assert difference.topics == [{"cluster_id": "c1", "topic": "t", "old_topic_id": "one", "new_topic_id": "another"}]
+    assert not difference.is_clean
+    assert compare_results(new, new).is_clean
+    assert compare_results(new, replace(new, topics=None)).topics is None
+
+
+def test_what_went_asks_for_nothing_and_neither_does_what_is_benign(make_result: Make) -> None:
+    one = Result("one", ds.dataset(make_result(STALE).findings_path).to_table())
+    two = Result("two", ds.dataset(make_result({"verdict": "STAGED"}).findings_path).to_table())
+    assert compare_results(one, two).is_clean
+    assert not compare_results(two, one).is_clean
+
+
+def test_a_result_is_named_by_run_by_day_or_by_path(make_result: Make, topics: str, tmp_path: Path) -> None:
+    history = str(tmp_path / "history")
+    runs = [append_run(history, make_result(STALE, audited_ms=NOW_MS - age), topics) for age in (DAY_MS, 5000, 0)]
+    named = {
+        "latest": runs[2],
+        "previous": runs[1],
+        runs[0].run_id: runs[0],
+        "2023-11-14": runs[2],
+        "2023-11-13": runs[0],
+    }
+    assert {text: open_result(text, history).name for text in named} == {
+        text: run.run_id for text, run in named.items()
+    }
+    report = tmp_path / "report"
+    report.mkdir()
+    Path(make_result(STALE).findings_path).rename(report / FINDINGS_FILE)
+    save_topics(report / TOPICS_FILE, t="one")
+    with (tmp_path / "audit.json").open("wb") as out:
+        write_findings(make_result(STALE), out)
+    for path in (report, report / FINDINGS_FILE, tmp_path / "audit.json"):
+        assert changes(compare_results(open_result(str(path), None), open_result("latest", history))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2023-11-15", "has no run 2023-11-15; it holds 1 run, from 20231114T"),
+        ("previous", "has no run previous"),
+        ("20231114T221320Z-00000000", "has no run 20231114T"),
+        ("nowhere", "nowhere: there is no such run and no such file"),
+    ],
+)
+def test_a_run_that_is_not_there_is_told(
+    make_result: Make, topics: str, tmp_path: Path, text: str, message: str
+) -> None:
+    run: Run = append_run(str(tmp_path / "history"), make_result(STALE), topics)
+    with pytest.raises(UsageError, match=message):
+        open_result(text, run.folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PAR1", "cannot be read"),
+        (b"{", "neither JSON nor Parquet"),
+        (b"[]", "is no result of an audit"),
+        (orjson.dumps({"schema_version": 1, "findings": [1]}), "is no result of an audit"),
+        (orjson.dumps({"schema_version": 1, "findings": [{"bytes": "x"}]}), "is no result of an audit"),
+        (orjson.dumps({"schema_version": DIFF_VERSION + 7, "findings": []}), "that this release reads"),
+    ],
+)
+def test_a_file_that_is_no_result_is_refused_in_a_sentence(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        open_result(str(tmp_path / "file"), None)
+
+
+def test_other_parquet_is_no_result(tmp_path: Path, topics: str) -> None:
+    with pytest.raises(UsageError, match="none of the columns of findings"):
+        open_result(topics, None)
+    with pytest.raises(UsageError, match="latest and previous go with --history DIR"):
+        open_result("latest", None)
