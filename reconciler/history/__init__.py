@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from reconciler.history.diff import DIFF_VERSION, Difference, compare_results
     from reconciler.history.results import Result, open_result
     from reconciler.history.retention import remove_old_days
-    from reconciler.history.tables import Run, check_history, earlier_runs, list_runs
+    from reconciler.history.tables import Place, Run, check_history, earlier_runs, first_seen, list_runs
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -18,19 +18,21 @@ else:
             "diff": ("DIFF_VERSION", "Difference", "compare_results"),
             "results": ("Result", "open_result"),
             "retention": ("remove_old_days",),
-            "tables": ("Run", "check_history", "earlier_runs", "list_runs"),
+            "tables": ("Place", "Run", "check_history", "earlier_runs", "first_seen", "list_runs"),
         },
     )
 
 __all__ = [
     "DIFF_VERSION",
     "Difference",
+    "Place",
     "Result",
     "Run",
     "append_run",
     "check_history",
     "compare_results",
     "earlier_runs",
+    "first_seen",
     "list_runs",
     "open_result",
     "remove_old_days",

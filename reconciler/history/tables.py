@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -125,6 +126,36 @@ def _names(folder: str) -> list[str]:
         return []
     except OSError as error:
         raise UsageError(f"{folder} cannot be listed: {error.strerror}") from error
+
+
+Place = tuple[str | None, int | None, str | None, str | None, str | None]
+"""A finding on a disk: cluster, broker, log dir, name, and the topic ID on the disk."""
+
+
+def first_seen(folder: str, topics: Collection[str]) -> dict[Place, int]:
+    """Tell when each finding of some topics was first seen: the time of that scan, ms since 1970.
+
+    Only the row groups are read that may hold the topics. What was in order then is no finding, and is not known.
+
+    Raises:
+        UsageError: a run cannot be read.
+    """
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    names = ["cluster_id", "broker", "log_dir", "name", "disk_topic_id", "scanned_ms"]
+    seen: dict[Place, int] = {}
+    try:
+        paths = [os.path.abspath(run.path(FINDINGS)) for run in list_runs(folder)]
+        found = ds.dataset(paths, SCHEMAS[FINDINGS], "parquet", pa.fs.LocalFileSystem())
+        fits = pc.field("topic").isin(pa.array(sorted(topics), pa.string())) & pc.field("scanned_ms").is_valid()
+        for row in found.to_table(columns=names, filter=fits).to_pylist():
+            *place, scanned_ms = (row[name] for name in names)
+            seen[tuple(place)] = min(scanned_ms, seen.get(tuple(place), scanned_ms))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = (str(error).splitlines() or [""])[0]
+        raise UsageError(f"--history {folder} cannot be read: {reason:.200}") from error
+    return seen
 
 
 def earlier_runs(folder: str, most: int) -> list[EarlierRun]:

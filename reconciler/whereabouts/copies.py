@@ -37,7 +37,8 @@ class Copy:
         disk_bytes: space that they take.
         modified_ms: when the newest of its files was written to, in ms since 1970.
         due_ms: staged only: when a purge may take it.
-        since_ms: the first of the given scans that saw it there.
+        since_ms: the first of the given scans, or of those of a history, that saw it there; a copy that was in order is
+            in no history.
         scanned_ms: the newest scan, which says all this.
         verdict: of the case table; None: no metadata was given.
         evidence: why, in one sentence.

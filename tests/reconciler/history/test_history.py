@@ -20,12 +20,14 @@ from reconciler.errors import UsageError
 from reconciler.history import (
     DIFF_VERSION,
     Difference,
+    Place,
     Result,
     Run,
     append_run,
     check_history,
     compare_results,
     earlier_runs,
+    first_seen,
     list_runs,
     open_result,
     remove_old_days,
@@ -164,6 +166,19 @@ def test_earlier_runs_are_told_the_newest_first(make_result: Make, topics: str, 
     Path(new.path("totals")).write_bytes(b"PAR1")
     with pytest.raises(UsageError, match="cannot be read"):
         earlier_runs(history, 1)
+
+
+def test_a_finding_was_first_seen_by_the_oldest_scan_that_has_it(
+    make_result: Make, topics: str, tmp_path: Path
+) -> None:
+    history = str(tmp_path / "history")
+    other = STALE | {"name": "u-0", "topic": "u"}
+    for findings, at_ms in (([other], 1000), ([STALE, other], 2000), ([STALE], 3000)):
+        append_run(history, scanned(make_result(*findings, MISSING), at_ms), topics)
+    place: Place = ("c1", 1, "/disks/1", "t-0", "old")
+    assert first_seen(history, ["t"])[place] == 2000
+    assert first_seen(history, ["u"]) == {("c1", 1, "/disks/1", "u-0", "old"): 1000}
+    assert first_seen(str(tmp_path / "nowhere"), ["t"]) == {}
 
 
 def changes(difference: Difference) -> list[tuple[Any, ...]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING
 
 from logstore import InventoryError
@@ -27,6 +27,7 @@ from reconciler.cli.frame import (
     with_progress,
     write_document,
 )
+from reconciler.history import Place, first_seen
 from reconciler.text import NOTHING, count, csv_text, listed, moment, size
 from reconciler.verdicts import BENIGN, Severity, Verdict, severity, with_doubt
 from reconciler.whereabouts import COPY_VERSION, Copy, Found, Subject, copies_of, nearest, related_topics, search
@@ -40,6 +41,7 @@ def run(
     asked: str,
     paths: tuple[str, ...],
     specs: tuple[str, ...],
+    history: str | None,
     form: str,
     output: str | None,
     jobs: int | None,
@@ -68,6 +70,9 @@ def run(
     others = related_topics(subject, found, states) if states else ()
     neighbours = search({"topic": others}, files, scanned).rows if others else ()
     copies = copies_of(subject, found, neighbours, states, now_ms)
+    if history is not None:
+        seen_before = first_seen(history, {each.topic for each in copies if each.topic})
+        copies = [_since_history(each, seen_before) for each in copies]
     if not copies:
         names = [state.topics.column("topic" if subject.topic_id is None else "topic_id") for state in states]
         _say_not_found(subject, found, files, scanned, [each for n in names for each in n.to_pylist()])
@@ -78,6 +83,12 @@ def run(
     if unread:
         return Exit.PARTLY_FAILED
     return Exit.FINDINGS if asks_to_act or not copies else Exit.CLEAN
+
+
+def _since_history(copy: Copy, seen_before: Mapping[Place, int]) -> Copy:
+    earlier = seen_before.get((copy.cluster_id, copy.broker, copy.log_dir, copy.name, copy.topic_id))
+    known = [each for each in (earlier, copy.since_ms) if each is not None]
+    return replace(copy, since_ms=min(known, default=None))
 
 
 def _say_not_found(

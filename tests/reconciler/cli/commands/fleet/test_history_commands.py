@@ -58,6 +58,14 @@ def test_a_table_shows_as_many_as_it_is_asked_for_and_topics_too(run: Run, clust
     assert "topics whose ID changed: not known" in shown
 
 
+def test_where_says_since_when_a_copy_is_a_finding(run: Run, cluster: Cluster, tmp_path: Path) -> None:
+    audit(run, cluster, "--history", tmp_path / "history")
+    asked = ("where", "orders-1", *cluster.log_dirs, "--history", tmp_path / "history", "--format", "json")
+    copies = {copy["broker"]: copy for copy in json.loads(run(*asked).stdout)["copies"]}
+    assert copies[2]["since_ms"] < copies[2]["scanned_ms"]
+    assert copies[1]["since_ms"] == copies[1]["scanned_ms"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
