@@ -104,6 +104,5 @@ def audit(
                 inventoried=bool(inventories),
             )
     except (PySparkException, Py4JError, duckdb.Error, OSError) as error:
-        raise RefusedError(
-            f"Spark did not finish the audit, and {ask.folder} is incomplete: {reason(str(error))}"
-        ) from error
+        why = reason(str(error))
+        raise RefusedError(f"Spark did not finish the audit, and {ask.folder} is incomplete: {why}") from error
