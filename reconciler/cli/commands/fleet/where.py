@@ -124,7 +124,7 @@ def _show(copies: Sequence[Copy], subject: Subject, found: Found, output: str | 
     judged = any(each.verdict is not None for each in copies)
     columns = (
         *((Column("VERDICT"),) if judged else ()), Column("PARTITION"), Column("BROKER", right=True), Column("KIND"),
-        Column("TOPIC ID"), Column("SIZE", right=True), Column("SINCE"), Column("SCANNED"),
+        Column("TOPIC ID"), Column("SIZE", right=True), Column("FIRST SEEN"), Column("LAST SEEN"),
         *((Column("WANTED ON"),) if judged else ()), Column("WHERE", path=True),
     )  # fmt: skip
     colours = {Severity.CRITICAL: "red", Severity.ATTENTION: "yellow"}
@@ -147,7 +147,7 @@ def _heading(copies: Sequence[Copy], subject: Subject, found: Found) -> str:
     parts = [
         f"{subject.text}: {count(on_disk, 'copy', 'copies')} on {count(len(places), 'broker')}",
         f"{'topic ID' if len(ids) == 1 else 'topic IDs'} {listed(ids)}" if ids else "",
-        f"of {count(len(found.log_dirs), 'log dir')} that were scanned",
+        f"among {count(len(found.log_dirs), 'scanned log dir')}",
     ]
     return ", ".join(part for part in parts if part)
 
