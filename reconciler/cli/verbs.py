@@ -21,7 +21,7 @@ Examples:
   logstore doctor /disks/*/kafka --metadata kafka:broker-1:9092
   logstore scan /var/lib/kafka/data
   logstore audit /disks/*/kafka --metadata /disks/1/kafka
-  logstore where orders inventories/*.parquet
+  logstore where orders /srv/inventories/*.parquet
   logstore diff previous latest --history /var/lib/logstore/history
   logstore explain /var/lib/kafka/data/orders-0
   logstore preflight /disks/*/kafka --kafka 3.9

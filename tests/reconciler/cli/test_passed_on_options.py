@@ -18,7 +18,7 @@ from reconciler.sources import parquet
 from tests.reconciler.cli.conftest import CLUSTER, ORDERS, Cluster, long_written
 
 Run = Callable[..., Result]
-SILENT = {"scan", "watch", "simulate", "reconcile", "convert", "namespace", "topic-ids"}
+SILENT = {"scan", "watch", "where", "diff", "simulate", "reconcile", "convert", "namespace", "topic-ids"}
 """Verbs that print no command which asks about a start, or whose log dirs are no real broker's."""
 
 

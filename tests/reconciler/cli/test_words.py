@@ -78,7 +78,8 @@ def test_what_is_to_be_installed_is_what_the_project_asks_for() -> None:
         for path in (ROOT / "reconciler").rglob("*.py")
         for command in re.findall(r"pip install ((?:'[^']+' ?)+)", path.read_text(encoding="utf-8"))
     ]
-    assert sorted(said) == sorted([extras["zookeeper"], extras["admin"], extras["spark"]])
+    connect = [each.replace("pyspark>", "pyspark[connect]>") for each in extras["spark"]]
+    assert sorted(said) == sorted([extras["zookeeper"], extras["admin"], extras["spark"], connect])
 
 
 def test_no_advice_and_no_rule_names_one() -> None:

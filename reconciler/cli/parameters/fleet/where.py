@@ -18,7 +18,7 @@ from reconciler.cli.frame import (
 
 _EPILOG = """\b
 Examples:
-  logstore where orders inventories/*.parquet
+  logstore where orders /srv/inventories/*.parquet
   logstore where Ogo1Z1cKS8WeUM7jCukeWA inventories/*.parquet --metadata kafka:broker-1:9092
   logstore where org:apache:orders-7 /disks/*/kafka --format ndjson | jq 'select(.wanted_on == [])'
 """
