@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from logstore.errors import InventoryError, InventoryStoreError, StoreDownError
+from logstore.parallel import processors
 from logstore.rows.inventory_layout import parse_scan_name
 from logstore.rows.rows import LogDirOnHost
 from logstore.rows.uris import fetch, is_uri
@@ -191,29 +192,35 @@ class _Read:
 
 
 def _read_newest(paths: Sequence[str], copies: Copies) -> _Read:
-    """Read files, of several with the same log dirs the newest that can be read; those in a store some at a time."""
+    """Read files, some at a time, and of several with the same log dirs the newest that can be read."""
     groups: dict[object, list[tuple[int, str]]] = {}
     for number, path in enumerate(paths):
         name = parse_scan_name(path)
         groups.setdefault(path if name is None else name.log_dirs, []).append((number, path))
     here = [group for group in groups.values() if not any(is_uri(path) for _, path in group)]
     away = [group for group in groups.values() if any(is_uri(path) for _, path in group)]
-    parts = [_read_group(group, copies) for group in here]
     if away:
-        from concurrent.futures import ThreadPoolExecutor
-
         copies.prepare()
-        pool = ThreadPoolExecutor(STORE_THREADS, thread_name_prefix="fetch")
-        try:
-            parts += pool.map(lambda group: _read_group(group, copies), away)
-        finally:
-            pool.shutdown(cancel_futures=True)
+    parts = [*_read_together(here, copies, processors()), *_read_together(away, copies, STORE_THREADS)]
     whole = _Read()
     for part in parts:
         whole.found += part.found
         whole.older += part.older
         whole.unreadable.update(part.unreadable)
     return whole
+
+
+def _read_together(groups: Sequence[Sequence[tuple[int, str]]], copies: Copies, threads: int) -> Sequence[_Read]:
+    """Read groups of files by so many threads, which wait for a store, or check bytes without Python's lock."""
+    if len(groups) < 2 or threads < 2:
+        return [_read_group(group, copies) for group in groups]
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="inventory")
+    try:
+        return list(pool.map(lambda group: _read_group(group, copies), groups))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _read_group(group: Sequence[tuple[int, str]], copies: Copies) -> _Read:
