@@ -50,7 +50,7 @@ SCHEMAS = {
 
 SUFFIX = ".parquet"
 _DAY = re.compile(r"day=(\d{4}-\d{2}-\d{2})")
-_RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
+_RUN = re.compile(r"\d{8}T\d{6}\.\d{3}Z-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -58,7 +58,7 @@ class Run:
     """One run in a history; runs are ordered by time."""
 
     run_id: str
-    """``20261125T221503Z-1a2b3c4d``: when it began, in UTC, and what tells it from others of that second."""
+    """``20261125T221503.204Z-1a2b3c4d``: when it began, in UTC, and what tells it from others of that moment."""
     folder: str
     """The history."""
 
@@ -73,8 +73,9 @@ class Run:
 
 
 def new_run_id(audited_ms: int, unique: str) -> str:
-    """Name a run by the time of its audit and by some random hex digits."""
-    return f"{datetime.fromtimestamp(audited_ms // 1000, UTC):%Y%m%dT%H%M%SZ}-{unique[:8]}"
+    """Name a run by the time of its audit, so that IDs are in the order of time, and by some random hex digits."""
+    seconds, ms = divmod(audited_ms, 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y%m%dT%H%M%S}.{ms:03}Z-{unique[:8]}"
 
 
 def is_run_id(text: str) -> bool:

@@ -64,13 +64,19 @@ def rows(history: Path, table: str) -> list[dict[str, Any]]:
     return list(read.to_pylist())
 
 
+def test_runs_of_one_second_are_in_the_order_of_their_times(make_result: Make, topics: str, tmp_path: Path) -> None:
+    history = str(tmp_path / "history")
+    runs = [append_run(history, make_result(STALE, audited_ms=NOW_MS + ms), topics) for ms in range(0, 900, 90)]
+    assert list_runs(history) == runs
+
+
 def test_each_row_has_its_run_and_the_times_of_the_audit_and_of_the_scan(
     make_result: Make, topics: str, tmp_path: Path
 ) -> None:
     history = tmp_path / "history"
     run = append_run(str(history), scanned(make_result(STALE, MISSING, ok=3), NOW_MS - 7), topics)
     assert list_runs(str(history)) == [run]
-    assert (run.run_id[:16], run.day) == ("20231114T221320Z", "2023-11-14")
+    assert (run.run_id[:20], run.day) == ("20231114T221320.000Z", "2023-11-14")
     of_run = {"run_id": run.run_id, "audited_ms": NOW_MS, "scanned_ms": NOW_MS - 7, "day": "2023-11-14"}
     for table in TABLES:
         assert {frozenset((name, row[name]) for name in of_run) for row in rows(history, table)} == {
@@ -243,7 +249,7 @@ def test_a_result_is_named_by_run_by_day_or_by_path(make_result: Make, topics: s
     [
         ("2023-11-15", "has no run 2023-11-15; it holds 1 run, from 20231114T"),
         ("previous", "has no run previous"),
-        ("20231114T221320Z-00000000", "has no run 20231114T"),
+        ("20231114T221320.000Z-00000000", "has no run 20231114T"),
         ("nowhere", "nowhere: there is no such run and no such file"),
     ],
 )
