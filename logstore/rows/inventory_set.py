@@ -12,6 +12,7 @@ to this machine once, checked there, and read from there.
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,23 +37,27 @@ class Copies:
         """Take the folder for the folder of copies, which is made for the first one; None: that for temporary files."""
         self._parent = parent
         self._folder: str | None = None
+        self._making = threading.Lock()
         self.paths: dict[str, str] = {}
         """The paths of the copies, by the inventories as they were given."""
 
     def prepare(self) -> None:
-        """Make the folder.
+        """Make the folder, once; threads may ask for it together.
 
         Raises:
             StoreDownError: it cannot be made.
         """
-        if self._folder is not None:
-            return
-        try:
-            folder = TemporaryDirectory(prefix="logstore-inventories-", dir=self._parent)
-        except OSError as error:
-            raise StoreDownError(f"there is no room for copies of inventories: {error.strerror}; set TMPDIR") from error
-        weakref.finalize(self, folder.cleanup)
-        self._folder = folder.name
+        with self._making:
+            if self._folder is not None:
+                return
+            try:
+                folder = TemporaryDirectory(prefix="logstore-inventories-", dir=self._parent)
+            except OSError as error:
+                raise StoreDownError(
+                    f"there is no room for copies of inventories: {error.strerror}; set TMPDIR"
+                ) from error
+            weakref.finalize(self, folder.cleanup)
+            self._folder = folder.name
 
     def take(self, number: int, uri: str) -> str:
         """Fetch an inventory, and return the path of its copy; threads may do this together, each number once.

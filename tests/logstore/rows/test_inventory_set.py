@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gc
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Barrier
 
 import pyarrow as pa
 import pytest
@@ -19,8 +23,11 @@ from logstore.rows import (
     write_inventory,
     write_scan,
 )
+from logstore.rows import inventory_set as inventory_set_module
+from logstore.rows.inventory_set import Copies
 from logstore.rows.uris import put
 from tests.object_store import BUCKET, ObjectStore
+from tests.patience import PATIENCE_S
 
 
 def rows(log_dir: str, scanned_ms: int | None, *, host: str | None = "one", node: int = 1) -> list[dict[str, object]]:
@@ -171,3 +178,22 @@ def test_a_store_that_is_down_ends_the_reading(tmp_path: Path) -> None:
     with pytest.raises(StoreDownError, match="the store does not answer"):
         read_inventory_set([f"s3://bucket/x.parquet{nobody}"])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_copies_that_threads_need_together_lie_in_one_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made, all_there = [], Barrier(4)
+
+    def slow(**options: str) -> TemporaryDirectory[str]:
+        time.sleep(0.02)  # in which the others would come here too
+        made.append(TemporaryDirectory(**options))
+        return made[-1]
+
+    def need(copies: Copies) -> None:
+        all_there.wait(PATIENCE_S)
+        copies.prepare()
+
+    monkeypatch.setattr(inventory_set_module, "TemporaryDirectory", slow)
+    copies = Copies(str(tmp_path))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(need, [copies] * 4))
+    assert len(made) == 1
