@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         is_forbidden,
         log_dir_of_path,
         log_dirs_in,
+        read_inputs,
         refuse_part_of_log_dir,
         report_unreadable,
         sort_inputs,
@@ -94,8 +95,8 @@ else:
             "engines": ("AuditJob", "fit_address_space", "run_embedded", "run_spark"),
             "examination": ("ExaminedBroker", "examine"),
             "inputs": (
-                "Inputs", "PathInLogDir", "is_forbidden", "log_dir_of_path", "log_dirs_in", "refuse_part_of_log_dir",
-                "report_unreadable", "sort_inputs", "sort_paths",
+                "Inputs", "PathInLogDir", "is_forbidden", "log_dir_of_path", "log_dirs_in", "read_inputs",
+                "refuse_part_of_log_dir", "report_unreadable", "sort_inputs", "sort_paths",
             ),
             "lifecycle": (
                 "Commands", "Exit", "InterruptedRunError", "PartlyFailedError", "abandon_output", "carry_out",
@@ -129,8 +130,8 @@ __all__ = [
     "fallback_records_option", "find_log_dirs", "fit_address_space", "interrupt_on_signals", "is_forbidden",
     "is_output_unread", "is_standard", "log_dir_of_path", "log_dirs_in", "may_be_unread", "metadata_option",
     "on_signals", "open_page", "output_options", "parse_duration_option", "parse_rate", "parse_share", "parse_size",
-    "passed_on_fallback_option", "passed_on_options", "refuse_inside", "refuse_part_of_log_dir", "refuse_unrecovered",
-    "report_unreadable", "run_embedded", "run_spark", "say", "say_assumed_release", "say_in_use",
+    "passed_on_fallback_option", "passed_on_options", "read_inputs", "refuse_inside", "refuse_part_of_log_dir",
+    "refuse_unrecovered", "report_unreadable", "run_embedded", "run_spark", "say", "say_assumed_release", "say_in_use",
     "say_problems", "say_step", "say_warnings", "scan_options", "show_busy", "sort_inputs", "sort_paths", "tell",
     "user_name", "why_in_use", "with_progress", "wrapped", "write_change", "write_document", "write_rows",
 ]  # fmt: skip

@@ -47,17 +47,24 @@ class GivenPaths(NamedTuple):
 
 
 def sort_inputs(paths: Sequence[str], copies_in: str | None = None) -> Inputs:
-    """Sort what was given as :func:`sort_paths` does, and read which scans of the inventories count.
+    """Sort what was given as :func:`sort_paths` does, and read the inventories as :func:`read_inputs` does.
+
+    Raises:
+        UsageError, InventoryStoreError, InventoryError: as these two.
+    """
+    return read_inputs(sort_paths(paths), copies_in)
+
+
+def read_inputs(given: GivenPaths, copies_in: str | None = None) -> Inputs:
+    """Read which scans of the inventories count.
 
     Inventories that cannot be read are reported, and those that do not count because there are newer scans.
     ``copies_in``: the folder for copies of what lies in a store; None: that for temporary files.
 
     Raises:
-        UsageError, InventoryStoreError: as :func:`sort_paths`.
-        InventoryError: files look like inventories, none of them can be used as one, and nothing else was given; or
-            there is none where some were said to be.
+        InventoryStoreError: a store cannot be reached, or refuses.
+        InventoryError: files look like inventories, none of them can be used as one, and nothing else was given.
     """
-    given = sort_paths(paths)
     return Inputs(given.log_dirs, given.folders, _read_inventories(given.inventories, given.log_dirs, copies_in))
 
 

@@ -21,8 +21,8 @@ from reconciler.cli.frame import (
     destination,
     fallback_records,
     open_page,
+    read_inputs,
     say,
-    sort_inputs,
     sort_paths,
     with_progress,
     write_document,
@@ -57,7 +57,7 @@ def run(
     seen = list(with_progress(observations, len(given.log_dirs), "scanning log dirs"))
     scanned = [each.rows for each in seen]
     # What lies in a store is copied to this machine, as for an audit; the copies go with the inputs.
-    kept = sort_inputs(paths).inventories if any(map(is_uri, given.inventories)) else None
+    kept = read_inputs(given).inventories if any(map(is_uri, given.inventories)) else None
     files = given.inventories if kept is None else tuple(map(kept.readable, kept.paths))
     found = search(subject.values, files, scanned)
     failed = (MetadataState.ABSENT, MetadataState.UNREADABLE)

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from reconciler.cli.frame import sort_paths
+from reconciler.cli.frame import read_inputs, sort_inputs, sort_paths
 from reconciler.whereabouts import COPY_VERSION, Copy
+from tests.object_store import BUCKET, ObjectStore
 from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS, Cluster
 
 Run = Callable[..., Result]
@@ -111,3 +112,25 @@ def test_paths_are_sorted_without_a_look_into_the_inventories(cluster: Cluster, 
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 and no more")
     given = sort_paths([*cluster.log_dirs, str(tmp_path / "bad.parquet")])
     assert (list(given.log_dirs), list(given.inventories)) == (cluster.log_dirs, [str(tmp_path / "bad.parquet")])
+
+
+def test_inventories_in_a_store_give_the_same_answer_and_are_listed_once(
+    run: Run, cluster: Cluster, inventory: str, s3: ObjectStore
+) -> None:
+    prefix = f"s3://{BUCKET}/inventories/"
+    assert run("scan", *cluster.log_dirs, "-o", prefix).exit_code == 0
+    listings: list[str] = []
+
+    def noted(method: str, path: str) -> bool:
+        if path.strip("/") == BUCKET:
+            listings.append(method)
+        return False
+
+    s3.refusing = noted
+    given = sort_paths([prefix])
+    once = len(listings)
+    assert copies(run("where", "orders", prefix, "--format", "json")) == copies(
+        run("where", "orders", inventory, "--format", "json")
+    )
+    assert len(listings) == 2 * once > 0
+    assert len(read_inputs(given).inventories.paths) == len(sort_inputs([prefix]).inventories.paths) == 2
