@@ -33,7 +33,7 @@ FOUND_BY_ITSELF = "found by itself"
 """No source is named, and the newest copy of the metadata in the log dirs is taken."""
 
 PARTITION_METADATA = "partition.metadata"
-SLOW = 2_000
+SLOW = 1_000
 """Bytes a second, at which a move of 3 MB takes longer than a story."""
 
 LOOKS = 5

@@ -258,12 +258,12 @@ class Lab:
 
 
 def _on(bench: Bench, case: Case, outcome: Outcome) -> None:
-    wait_for_its_session(bench)
+    end_its_session(bench)
     if case.killed:
         assert bench.launch_and_wait()
         bench.cluster.client.produce(bench.topic, RECORDS)
         bench.broker.kill()
-        wait_for_its_session(bench)
+        end_its_session(bench)
     kept = case.damage(bench)
     try:
         _start(bench, case, outcome)
@@ -292,12 +292,12 @@ def _start(bench: Bench, case: Case, outcome: Outcome) -> None:
     outcome.logged = case.is_logged(outcome.log)
 
 
-def wait_for_its_session(bench: Bench) -> None:
-    """Wait until the cluster has noticed that the broker was killed; KRaft's brokers wait for that themselves."""
+def end_its_session(bench: Bench) -> None:
+    """Let the cluster know that the broker was killed; KRaft's brokers wait for that themselves."""
     from tools.real_broker import znodes
 
     if not bench.is_kraft:
-        znodes.wait_until_gone(bench.cluster.zookeeper, bench.broker.node_id)
+        znodes.sign_off(bench.cluster.zookeeper, bench.broker.node_id)
 
 
 def _strays(before: Mapping[Path, Iterable[str]], after: Mapping[Path, Iterable[str]]) -> Iterable[tuple[Path, str]]:

@@ -87,7 +87,7 @@ def test_a_move_that_is_held_back_is_seen_in_flight_and_may_be_cancelled(cluster
     before = broker.replica(topic.name, 0)
     assert before is not None
     (target,) = [disk for disk in broker.log_dirs if disk != before.parent]
-    move = cluster.reassign(topic.name, {0: [1]}, {0: [target]}, wait=False, throttle=10_000)
+    move = cluster.reassign(topic.name, {0: [1]}, {0: [target]}, wait=False, throttle=1_000)
     until("the copy has begun", lambda: list(target.glob(f"{topic.name}-0.*-future")))
     assert not move.verify()
     move.cancel()

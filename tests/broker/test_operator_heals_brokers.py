@@ -39,7 +39,7 @@ pytestmark = pytest.mark.broker
 FETCHED_ANEW = re.compile(r"NO_ID .*/again-\d: ")
 """Release 2.8 writes no topic ID beside a replica that it only follows."""
 
-SLOW = 2_000
+SLOW = 1_000
 """Bytes a second, at which a move of 3 MB goes on for as long as a test."""
 
 SERVED_ALONE = ("again", "orders")

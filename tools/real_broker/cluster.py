@@ -148,7 +148,7 @@ class Cluster:
         self._start_metadata()
         down = [broker for broker in self.brokers.values() if not broker.running]
         for broker in down:
-            self._before_a_start(broker)
+            self._sign_off(broker)
             broker.launch()
         for broker in down:
             broker.wait_until_ready()
@@ -172,13 +172,13 @@ class Cluster:
         self._watchdog.close()
 
     def start_broker(self, number: int) -> Broker:
-        """Start one broker and wait until it is ready; after a kill, until the cluster has noticed that first.
+        """Start one broker and wait until it is ready.
 
         Raises:
             StartError: with the tail of its log.
         """
         broker = self.brokers[number]
-        self._before_a_start(broker)
+        self._sign_off(broker)
         broker.launch()
         broker.wait_until_ready()
         self._wait_for(self._running())
@@ -196,8 +196,9 @@ class Cluster:
         self._wait_for(self._running())
 
     def kill_broker(self, number: int, *, wait: bool = True) -> None:
-        """Kill one broker (SIGKILL); with ``wait``, wait the seconds until the others know."""
+        """Kill one broker (SIGKILL); with ``wait``, wait until the others know, which takes seconds in KRaft."""
         self.brokers[number].kill()
+        self._sign_off(self.brokers[number])
         if wait:
             self._wait_for(self._running())
 
@@ -290,9 +291,9 @@ class Cluster:
             address = self.brokers[number].address
             until(f"broker {number} knows that the live brokers are {sorted(brokers)}", partial(settled, address))
 
-    def _before_a_start(self, broker: Broker) -> None:
+    def _sign_off(self, broker: Broker) -> None:
         if self.mode is Mode.ZOOKEEPER:
-            znodes.wait_until_gone(self.zookeeper, broker.node_id)
+            znodes.sign_off(self.zookeeper, broker.node_id)
 
     def _start_metadata(self) -> None:
         if self.metadata.running:

@@ -11,7 +11,16 @@ CONTROLLER_ID = 1000
 """The node ID of the controller in KRaft; brokers count from 1."""
 
 SESSION_MS = 4000
-"""After so long a broker that was killed counts as gone, in ZooKeeper mode and in KRaft."""
+"""After so long a broker that was killed counts as gone in KRaft."""
+
+ZOOKEEPER_SESSION_MS = 120_000
+"""Longer than a broker is kept waiting on a busy machine, which ends at once when its session does while it starts.
+
+Nobody waits for the end of the session of a broker that was killed: see ``znodes.sign_off``.
+"""
+
+QUOTA_WINDOW_S = 60
+"""A throttle holds on average over eleven of these; Kafka's own of one second are over before a slow test looks."""
 
 
 def as_text(settings: Mapping[str, object]) -> str:
@@ -39,7 +48,9 @@ def broker_settings(
         "num.network.threads": 2,
         "offsets.topic.num.partitions": 1,
         "offsets.topic.replication.factor": brokers,
+        "alter.log.dirs.replication.quota.window.size.seconds": QUOTA_WINDOW_S,
         "replica.fetch.wait.max.ms": 100,
+        "replication.quota.window.size.seconds": QUOTA_WINDOW_S,
         "transaction.state.log.min.isr": 1,
         "transaction.state.log.num.partitions": 1,
         "transaction.state.log.replication.factor": brokers,
@@ -49,7 +60,7 @@ def broker_settings(
             "broker.id": node_id,
             "listeners": f"PLAINTEXT://{HOST}:{port}",
             "zookeeper.connect": f"{HOST}:{metadata_port}",
-            "zookeeper.session.timeout.ms": SESSION_MS,
+            "zookeeper.session.timeout.ms": ZOOKEEPER_SESSION_MS,
             **common,
         }
     return {
@@ -86,12 +97,12 @@ def _quorum(port: int) -> dict[str, object]:
 
 
 def zookeeper_settings(port: int, folder: str) -> dict[str, object]:
-    """The settings of ZooKeeper; a short tick, so that short sessions are allowed."""
+    """The settings of ZooKeeper."""
     return {
         "dataDir": folder,
         "clientPort": port,
         "clientPortAddress": HOST,
-        "tickTime": 500,
+        "maxSessionTimeout": ZOOKEEPER_SESSION_MS,
         "maxClientCnxns": 0,
         "admin.enableServer": "false",
         "4lw.commands.whitelist": "*",
