@@ -37,6 +37,7 @@ Examples:
   logstore namespace create org:apache /disks/*/logstore
   logstore convert /disks/*/logstore --to by-topic-id --dry-run
   logstore simulate --seed 7 --steps 2000
+  logstore help sources
 
 \b
 Exit codes:
@@ -74,11 +75,12 @@ _VERBS = {
     "convert": "Lay out log dirs by another scheme, and back.",
     "purge": "Delete for ever what is staged and due.",
     "simulate": "A controller and brokers in one process, with faults.",
+    "help": "The page of a topic: metadata sources, verdicts, many brokers, and more.",
 }
 """Verb → its line in ``--help``."""
 
-_FOLDERS = {"namespace": "ours.", "convert": "ours.", "where": "fleet.", "diff": "fleet."}
-"""The folder of a verb's module, where it has one: verbs for log dirs of ours alone, and verbs for a whole fleet."""
+_FOLDERS = {"namespace": "ours.", "convert": "ours.", "where": "fleet.", "diff": "fleet.", "help": "guide."}
+"""The folder of a verb's module, where it has one: verbs for log dirs of ours alone, for a whole fleet, or about us."""
 
 
 def _module(verb: str) -> str:

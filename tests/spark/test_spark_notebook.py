@@ -1,4 +1,4 @@
-"""Findings as a DataFrame, and the lines of the README that a notebook takes."""
+"""Findings as a DataFrame, and the lines of the page about Spark that a notebook takes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from reconciler.audit.spark import notebook
 from reconciler.errors import UsageError
 from reconciler.sources import save_state
 from tests.fleets import NOW_MS, random_fleet
+from tests.pages import programs
 from tests.spark.answers import findings_of, jobs_begun, orders
-from tests.tools.test_readme import programs
 
 
 def rows_of(frame: Any) -> Counter[tuple[Any, ...]]:

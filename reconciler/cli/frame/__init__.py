@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         open_page,
         refuse_inside,
         show_busy,
+        show_text,
         with_progress,
         wrapped,
         write_document,
@@ -113,7 +114,7 @@ else:
             "other_log_dirs": ("KnownLogDirs", "Returning", "TwinSearch", "find_log_dirs"),
             "output": (
                 "Column", "Format", "Page", "check_output", "destination", "is_standard", "open_page", "refuse_inside",
-                "show_busy", "with_progress", "wrapped", "write_document", "write_rows",
+                "show_busy", "show_text", "with_progress", "wrapped", "write_document", "write_rows",
             ),
             "question": ("broker_in_question", "say_assumed_release"),
             "second_look": ("SecondLook", "ask_again"),
@@ -132,6 +133,6 @@ __all__ = [
     "on_signals", "open_page", "output_options", "parse_duration_option", "parse_rate", "parse_share", "parse_size",
     "passed_on_fallback_option", "passed_on_options", "read_inputs", "refuse_inside", "refuse_part_of_log_dir",
     "refuse_unrecovered", "report_unreadable", "run_embedded", "run_spark", "say", "say_assumed_release", "say_in_use",
-    "say_problems", "say_step", "say_warnings", "scan_options", "show_busy", "sort_inputs", "sort_paths", "tell",
-    "user_name", "why_in_use", "with_progress", "wrapped", "write_change", "write_document", "write_rows",
+    "say_problems", "say_step", "say_warnings", "scan_options", "show_busy", "show_text", "sort_inputs", "sort_paths",
+    "tell", "user_name", "why_in_use", "with_progress", "wrapped", "write_change", "write_document", "write_rows",
 ]  # fmt: skip

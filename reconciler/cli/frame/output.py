@@ -10,7 +10,7 @@ import errno
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -332,6 +332,35 @@ class TerminalPage:
             if len(cell) > _SHORT:
                 for each in wrapped(cell, max(20, self._console.width - 2)):
                     self.line(f"  {each}", whole=True)
+
+
+_READABLE = 100
+"""A line of prose is at most this wide, however wide the terminal is."""
+
+_PIPED = 80
+"""The width of a text that does not go to a terminal."""
+
+
+def show_text(written: Callable[[int, bool], str]) -> None:
+    """Show a text that explains something, in the user's pager where it goes to a terminal.
+
+    ``written`` makes the text from the width of its lines in characters, and whether styles of a terminal may stand in
+    it.
+
+    Raises:
+        UsageError, PartlyFailedError, ClosedPipeError: as :func:`destination`.
+    """
+    if sys.stdout is None or not sys.stdout.isatty():
+        with destination(None) as out:
+            out.write(written(_PIPED, False).encode())
+        return
+    import shutil
+
+    import click
+
+    # As git has it: colours are let through, and what fits on one screen needs no key to leave it.
+    os.environ.setdefault("LESS", "FRX")
+    click.echo_via_pager(written(min(shutil.get_terminal_size().columns, _READABLE), True))
 
 
 Item = TypeVar("Item")

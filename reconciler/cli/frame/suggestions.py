@@ -1,6 +1,6 @@
 """Help while a command is typed: the nearest name where one does not exist, and paths that a shell completes.
 
-What other programs call something of ours counts as near: ``version``, ``help TOPIC``, ``-V`` and ``--json``.
+What other programs call something of ours counts as near: ``version``, ``-V`` and ``--json``.
 """
 
 from __future__ import annotations
@@ -24,14 +24,11 @@ class SuggestingGroup(click.Group):
         name, commands = args[0], self.list_commands(ctx)
         if name in commands or name.startswith("-"):
             return super().resolve_command(ctx, args)
-        if name == "help" and args[1:] and args[1] in commands:
-            near = [f"logstore {args[1]} --help"]
-        else:
-            near = [_OTHER_WORDS[name]] if name in _OTHER_WORDS else difflib.get_close_matches(name, commands)
+        near = [_OTHER_WORDS[name]] if name in _OTHER_WORDS else difflib.get_close_matches(name, commands)
         raise click.UsageError(f"No such command {name!r}.{_did_you_mean(near)}", ctx)
 
 
-_OTHER_WORDS = {"version": "--version", "help": "--help", "-V": "--version"}
+_OTHER_WORDS = {"version": "--version", "-V": "--version"}
 """What other programs call an option of ours → the option."""
 
 

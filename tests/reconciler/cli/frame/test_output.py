@@ -21,6 +21,7 @@ from reconciler.cli.frame import (
     open_page,
     refuse_inside,
     show_busy,
+    show_text,
     with_progress,
     wrapped,
     write_document,
@@ -49,6 +50,13 @@ def test_no_file_and_a_dash_are_standard_output(path: str | None, capfdbinary: p
     with destination(path) as out:
         out.write(b"data")
     assert capfdbinary.readouterr().out == b"data"
+
+
+def test_a_text_that_goes_to_no_terminal_is_eighty_columns_wide_and_has_no_styles(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    show_text(lambda width, styled: f"{width} {styled}\n")
+    assert capfdbinary.readouterr().out == b"80 False\n"
 
 
 def test_a_file_that_cannot_be_opened_is_a_usage_error(tmp_path: Path) -> None:

@@ -1,0 +1,16 @@
+"""The pages that ``logstore help`` shows: Markdown files, and how they are read and rendered."""
+
+from typing import TYPE_CHECKING
+
+from logstore.parallel import lazy_exports
+
+if TYPE_CHECKING:
+    from reconciler.cli.guide.shelf import RUNBOOKS, TOPICS, GuidePage, read_page
+    from reconciler.cli.guide.terminal import as_text
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {"shelf": ("GuidePage", "RUNBOOKS", "TOPICS", "read_page"), "terminal": ("as_text",)},
+    )
+
+__all__ = ["RUNBOOKS", "TOPICS", "GuidePage", "as_text", "read_page"]

@@ -1,0 +1,1 @@
+"""The parameters of the verbs that explain the program."""

@@ -1,0 +1,20 @@
+"""What the commands that explain the program take."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.parameters import guide
+
+VERBS = sorted(path.stem for path in Path(str(guide.__file__)).parent.glob("[a-z]*.py"))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_command_takes_what_it_is_carried_out_with(verb: str) -> None:
+    command = import_module(f"reconciler.cli.parameters.guide.{verb}").command
+    taken = set(inspect.signature(import_module(f"reconciler.cli.commands.guide.{verb}").run).parameters)
+    assert {parameter.name for parameter in command.params} == taken
