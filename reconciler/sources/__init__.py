@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
+    from reconciler.sources.kinds import SOURCES
     from reconciler.sources.locate import candidates, find, load, newest_per_cluster, split_spec
     from reconciler.sources.parquet import is_saved_state, save_state
     from reconciler.sources.request_file import STANDARD_INPUT, read_request
@@ -16,6 +17,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
+            "kinds": ("SOURCES",),
             "locate": ("candidates", "find", "load", "newest_per_cluster", "split_spec"),
             "parquet": ("is_saved_state", "save_state"),
             "request_file": ("STANDARD_INPUT", "read_request"),
@@ -23,6 +25,7 @@ else:
     )
 
 __all__ = [
+    "SOURCES",
     "STANDARD_INPUT",
     "candidates",
     "find",

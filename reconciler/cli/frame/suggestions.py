@@ -1,4 +1,4 @@
-"""Help while a command is typed: the nearest name where one does not exist, and paths that a shell completes.
+"""Help while a command is typed: the nearest name where one does not exist, and what a shell completes.
 
 What other programs call something of ours counts as near: ``version``, ``-V`` and ``--json``.
 """
@@ -81,11 +81,23 @@ class PathText(click.types.StringParamType):
         return [CompletionItem(incomplete, type="file")]
 
 
+class SourceText(PathText):
+    """A metadata source as it stands: the prefix of a kind is completed here, and a path by the shell."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the prefixes that may be meant, after a word that leaves the rest to the shell."""
+        from reconciler.sources import SOURCES
+
+        prefixes = [f"{kind.scheme}:" for kind in SOURCES]
+        near = [CompletionItem(each) for each in prefixes if each.startswith(incomplete)]
+        return [*super().shell_complete(ctx, param, incomplete), *near]
+
+
 def complete_paths(command: click.Command) -> None:
     """Let a shell complete the paths among the parameters of a command, and of the commands in it."""
     for parameter in command.params:
         if parameter.type is click.STRING and parameter.metavar in ON_DISK:
-            parameter.type = PathText()
+            parameter.type = SourceText() if parameter.metavar == "SOURCE" else PathText()
     if isinstance(command, click.Group):
         for below in command.commands.values():
             complete_paths(below)

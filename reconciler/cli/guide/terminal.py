@@ -7,8 +7,9 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 import click
-from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
+
+from reconciler.cli.guide.markdown import inlines, parse_page, table_cells
 
 _CODE = "  "
 """What code is indented by: little, so that a line of a page's code fits a terminal of 80 columns."""
@@ -22,8 +23,7 @@ def as_text(markdown: str, width: int, *, styled: bool) -> str:
 
     Only a line of code, which a reader may copy, and a word that is longer are wider than that.
     """
-    tree = SyntaxTreeNode(MarkdownIt("commonmark").enable("table").parse(markdown))
-    return "\n".join("\n".join(_block(node, width, styled)) + "\n" for node in tree.children)
+    return "\n".join("\n".join(_block(node, width, styled)) + "\n" for node in parse_page(markdown).children)
 
 
 def _block(node: SyntaxTreeNode, width: int, styled: bool) -> Iterator[str]:
@@ -64,7 +64,7 @@ def _list(node: SyntaxTreeNode, width: int, styled: bool) -> Iterator[str]:
 
 def _table(node: SyntaxTreeNode, width: int) -> Iterator[str]:
     """Yield a table with wrapped cells, or as paragraphs where its longest words do not fit beside each other."""
-    titles, *rows = [[_inline(cell) for cell in row.children] for part in node.children for row in part.children]
+    titles, *rows = [[_inline(cell) for cell in row] for row in table_cells(node)]
     columns = list(zip(titles, *rows, strict=True))
     longest = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
     if sum(longest) + len(_GAP) * (len(titles) - 1) > width:
@@ -100,7 +100,7 @@ def _stacked(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) -
 
 def _inline(node: SyntaxTreeNode) -> str:
     """Write out the text of a block: code keeps its quotes, and a line break is a space."""
-    return "".join(_words(inline for child in node.children for inline in child.children))
+    return "".join(_words(inlines(node)))
 
 
 def _words(inline: Iterable[SyntaxTreeNode]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from reconciler.cli import logstore
+from reconciler.sources import SOURCES
 
 
 def completed(*words: str) -> set[tuple[str, str]]:
@@ -20,6 +21,7 @@ def completed(*words: str) -> set[tuple[str, str]]:
         ("apply", "pl"),
         ("audit", "/va"),
         ("audit", "/var/lib/kafka", "--metadata", "/v"),
+        ("audit", "/var/lib/kafka", "--metadata", "kraft:/v"),
         ("explain", "/var/lib/kafka/data/or"),
         ("plan", "/disks/1", "-o", "pl"),
         ("namespace", "create", "org", "/di"),
@@ -35,6 +37,19 @@ def test_commands_options_and_choices_are_completed_by_us() -> None:
     assert ("plain", "create") in completed("namespace", "c")
     assert ("plain", "--metadata") in completed("audit", "--met")
     assert ("plain", "ndjson") in completed("audit", "--format", "n")
+
+
+def test_the_prefixes_of_metadata_sources_are_completed_beside_paths() -> None:
+    assert completed("audit", "--metadata", "ka") == {("file", "ka"), ("plain", "kafka:"), ("plain", "kafka-all:")}
+    named = {value for kind, value in completed("audit", "--metadata", "") if kind == "plain"}
+    assert named == {f"{each.scheme}:" for each in SOURCES}
+
+
+def test_verdicts_and_topics_are_completed_by_us() -> None:
+    assert completed("audit", "--verdict", "STALE") == {("plain", "stale_id")}
+    assert completed("help", "so") == {("plain", "sources")}
+    assert completed("help", "doc") == {("plain", "doctor")}
+    assert completed("help", "sources", "a") == set()
 
 
 def test_what_is_no_path_is_not_completed_as_one() -> None:
