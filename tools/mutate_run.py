@@ -44,12 +44,20 @@ FAILED_TEST: Final = re.compile(r"(?:FAILED|ERROR) (\S.*?)(?: - .*)?$")
 FURTHER_TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "layout": ("tests/golden", "tests/upstream"),
     "layout/ours": ("tests/logstore/log_dir", "tests/logstore/staging"),
-    "logstore": ("tests/crash",),
-    "logstore/fs": ("tests/logstore/log_dir", "tests/logstore/staging", "tests/logstore/store"),
-    "logstore/log_dir": ("tests/logstore/staging", "tests/logstore/purge", "tests/logstore/store"),
-    "logstore/staging": ("tests/logstore/store",),
-    "reconciler/broker": ("tests/crash/test_requests_crash.py", "tests/reconciler/cli/commands"),
-    "reconciler/plan": ("tests/reconciler/cli/commands",),
+    "logstore/fs": ("tests/crash", "tests/logstore/log_dir", "tests/logstore/staging", "tests/logstore/store"),
+    "logstore/log_dir": ("tests/logstore/staging", "tests/logstore/purge", "tests/crash", "tests/logstore/store"),
+    "logstore/staging": ("tests/logstore/store", "tests/crash"),
+    "logstore/purge": ("tests/crash/test_purge_crash.py",),
+    "logstore/journal": ("tests/logstore/namespaces", "tests/crash/test_namespace_crash.py"),
+    "logstore/namespaces": ("tests/crash/test_namespace_crash.py", "tests/crash/test_convert_crash.py"),
+    "logstore/repair": ("tests/reconciler/plan", "tests/crash/test_repair_crash.py"),
+    "logstore/store": ("tests/crash",),
+    "reconciler/broker": (
+        "tests/crash/test_requests_crash.py",
+        "tests/reconciler/cli/commands/test_reconcile_command.py",
+    ),
+    "reconciler/plan": ("tests/reconciler/cli/commands/test_apply_command.py",),
+    "reconciler/protocol": ("tests/upstream", "tests/golden/test_requests_golden.py", "tests/reconciler/sources"),
     "reconciler/sources": ("tests/golden", "tests/upstream"),
     "reconciler/simulator": ("tests/reconciler/simulator",),
 }
@@ -84,21 +92,20 @@ class Mutation:
         return cls(name, patch, " ".join(words.split()), " ".join(reason.split()), files)
 
     @property
-    def tests(self) -> list[str]:
-        """The tests to run, as paths below the repository, those first that are named after a changed module."""
-        found: list[str] = []
-        for file in self.files:
-            package, module = Path(file).parent, Path(file).stem
-            home = Path("tests") / package
-            found += sorted(str(home / each.name) for each in (ROOT / home).glob(f"test_*{module}*.py"))
-            found += (
-                [str(home)]
-                if package.parts[1:]
-                else sorted(str(home / each.name) for each in (ROOT / home).glob("test_*.py"))
-            )
-            above = (str(each) for each in (package, *package.parents))
-            found += [path for each in above for path in FURTHER_TESTS.get(each, ())]
-        return list(dict.fromkeys(found))
+    def tests(self) -> list[list[str]]:
+        """The tests that may notice it, as paths below the repository, in rounds: the likeliest first.
+
+        These are the modules of tests that are named after what it changes, then all of its packages, then the further
+        ones.
+        """
+        named, own, further = list[Path](), list[Path](), list[Path]()
+        for file in map(Path, self.files):
+            home = ROOT / "tests" / file.parent
+            named += sorted(home.glob(f"test_*{file.stem}*.py"))
+            own += [home] if file.parent.name != file.parts[0] else sorted(home.glob("test_*.py"))
+            further += [ROOT / path for each in file.parents for path in FURTHER_TESTS.get(str(each), ())]
+        rounds = ([str(each.relative_to(ROOT)) for each in dict.fromkeys(paths)] for paths in (named, own, further))
+        return [each for each in rounds if each]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +159,11 @@ class WorkTree:
                 play = (*SOAK, "--seeds", str(options.seeds), "--steps", str(options.steps))
                 soak = self.first_sign(play, BROKEN_PROMISE, 60 * options.soak_minutes)
             if options.only != "soak":
-                run = (*TESTS, f"--basetemp={self.path}.tests", *([] if options.whole else mutation.tests))
-                tests = self.first_sign(run, FAILED_TEST, 60 * options.tests_minutes)
+                for chosen in [[]] if options.whole else mutation.tests:
+                    run = (*TESTS, f"--basetemp={self.path}.tests", *chosen)
+                    tests = self.first_sign(run, FAILED_TEST, 60 * options.tests_minutes)
+                    if tests:
+                        break
             return Verdict(soak, tests)
         finally:
             for file, data in before.items():
