@@ -56,6 +56,10 @@ def test_the_inverse_of_the_inverse_is_the_step_itself() -> None:
     assert inverse_step(STEPS[1]) == Rename(0, "org/orders-0", "orders-0")
 
 
+def test_the_last_step_is_undone_first() -> None:
+    assert inverse_steps(STEPS[:2]) == [Rename(0, "org/orders-0", "orders-0"), RemoveDirectory(0, "org", tier=True)]
+
+
 @given(st.binary(max_size=50))
 def test_bytes_of_any_kind_can_stand_in_a_step(data: bytes) -> None:
     step = Rewrite(0, "meta.properties", step_text(data), "")

@@ -107,6 +107,13 @@ def test_files_are_replaced_removed_and_created_behind_few_syncs(root: Directory
         assert disk.calls.get("sync", 0) <= 4 * number
 
 
+def test_a_few_new_files_are_synced_each_and_so_are_their_entries(root: Directory, disk: DiskThat) -> None:
+    names = folders(root, 2)
+    with Batch(disk, root) as batch:
+        batch.create([(f"{name}/g", b"new") for name in names])
+    assert disk.calls["sync"] == 2 + 2
+
+
 def test_further_directories_are_made_durable_with_those_of_the_files(root: Directory, disk: DiskThat) -> None:
     names = folders(root, 3)
     with Batch(disk, root) as batch:

@@ -10,6 +10,7 @@ import pytest
 from logstore import ChangeRefusedError
 from logstore.fs import Directory, Disk, copy_replica
 from logstore.fs import copy as module
+from tests.logstore.engine import DiskThat
 
 
 @pytest.fixture
@@ -47,6 +48,12 @@ def test_every_file_is_copied_byte_for_byte_with_its_modification_time(source: P
     assert total == sum(map(len, contents(source).values()))
     for file in source.iterdir():
         assert (target / file.name).stat().st_mtime_ns == file.stat().st_mtime_ns
+
+
+def test_every_file_of_a_copy_is_synced(source: Path, target: Path) -> None:
+    disk = DiskThat()
+    copied(source, target, disk)
+    assert disk.calls["sync"] == len(contents(source))
 
 
 def test_zeros_of_preallocated_indexes_become_holes(source: Path, target: Path) -> None:

@@ -303,8 +303,21 @@ def test_each_directory_is_synced_once_in_the_order_given(top: Directory, tmp_pa
     (tmp_path / "a").mkdir()
     counting = Counting()
     with top.child("a") as a, top.child("a") as again, top.below("") as same:
-        durable.sync_all(counting, [a, top, again, same, a])
+        durable.sync_all(counting, [a, top, again, same])
         assert counting.synced == [a.key[1], top.key[1]]
+
+
+def test_the_new_bytes_of_a_file_are_durable_before_its_name_and_that_is_too(top: Directory, tmp_path: Path) -> None:
+    counting = Counting()
+    durable.replace_file(counting, top, "file", b"new")
+    assert counting.synced == [(tmp_path / "file").stat().st_ino, top.key[1]]
+
+
+def test_a_directory_that_is_made_is_durable_in_its_parent_also_where_it_was_there(top: Directory) -> None:
+    counting = Counting()
+    for _ in range(2):
+        durable.make_directory(counting, top, "made").close()
+    assert counting.synced == [top.key[1]] * 2
 
 
 def test_without_a_barrier_plain_files_are_synced_and_links_and_sockets_are_passed_over(

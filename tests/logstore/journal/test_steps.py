@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -143,6 +144,16 @@ def test_a_rename_never_replaces_anything(path: Path, do: Do) -> None:
     assert contents(path) == before
     with pytest.raises(ChangeFailedError, match="No such file"):
         do(Rename(0, "gone-0", "gone-1"))
+
+
+def test_a_directory_is_durable_where_it_goes_before_where_it_was(
+    path: Path, do: Do, disk: DiskThat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    do(MakeDirectory(0, "org", tier=True))
+    synced = list[str]()
+    monkeypatch.setattr(disk, "sync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+    do(Rename(0, "orders-0", "org/orders-0"))
+    assert synced == [str(path / "org"), str(path)]
 
 
 def test_a_file_that_holds_other_bytes_is_left_as_it_is(path: Path, do: Do) -> None:

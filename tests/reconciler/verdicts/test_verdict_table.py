@@ -87,6 +87,11 @@ ROWS: tuple[tuple[str, JoinedRow, Verdict], ...] = (
     ("a topic that is gone", GONE, Verdict.UNKNOWN_TOPIC),
     ("a topic that is gone, no ID on the disk", replace(GONE, disk_topic_id=""), Verdict.UNKNOWN_TOPIC),
     ("not mentioned by an incremental source", replace(GONE, complete=False), Verdict.NOT_COMPARED),
+    (
+        "no ID on the disk, and not placed here by an incremental source",
+        replace(NO_ID, wanted=False, complete=False),
+        Verdict.NOT_COMPARED,
+    ),
     ("absent with its log dir", replace(ABSENT, home_seen=False), Verdict.ABSENT),
     ("wanted and nowhere", ABSENT, Verdict.MISSING),
 )
@@ -95,6 +100,11 @@ ROWS: tuple[tuple[str, JoinedRow, Verdict], ...] = (
 @pytest.mark.parametrize(("row", "verdict"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
 def test_each_row_of_the_table_gives_its_verdict(row: JoinedRow, verdict: Verdict) -> None:
     assert CASES[case_number(row)].verdict is verdict
+
+
+def test_an_incremental_source_condemns_no_stray_by_its_silence() -> None:
+    case = CASES[case_number(replace(GONE, kind="stray", complete=False))]
+    assert (case.doubt, case.evidence) == (None, "a broker moved it aside and never deletes it")
 
 
 CONDEMNED = Doubt.CHANGED_SINCE_METADATA
