@@ -3,20 +3,41 @@
 Where no script is installed, ``python -m reconciler.cli`` is ``logstore``.
 """
 
+import os
 import sys
+from importlib.util import find_spec
 
-_INTERRUPTED = 130
-"""As :class:`reconciler.cli.frame.Exit` has it, which may not be loaded yet."""
+_USAGE, _INTERRUPTED = 2, 130
+"""As :class:`reconciler.cli.frame.Exit` has them, which may not be loaded yet."""
 
 
 def main() -> None:
     """Run the command line and leave with its exit code, silently where an interrupt comes while it is loaded."""
     try:
+        other = _in_place_of_ours()
+        if other is not None:
+            print(
+                f"logstore: {other} is found in place of a package of this program that has the same name; leave "
+                "PYTHONPATH unset, or start from another folder",
+                file=sys.stderr,
+            )
+            sys.exit(_USAGE)
         from reconciler.cli.verbs import run
 
         run()
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
+
+
+def _in_place_of_ours() -> str | None:
+    """Return what Python finds in place of a package that was installed with this one; None: it finds ours."""
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    for name in ("layout", "logstore"):
+        found = find_spec(name)
+        places = [] if found is None else list(found.submodule_search_locations or [found.origin or name])
+        if places and os.path.abspath(places[0]) != os.path.join(home, name):
+            return places[0]
+    return None
 
 
 def spark_audit() -> None:
