@@ -38,6 +38,7 @@ Examples:
   logstore convert /disks/*/logstore --to by-topic-id --dry-run
   logstore simulate --seed 7 --steps 2000
   logstore help sources
+  logstore runbook disk-full
   eval "$(logstore completion bash)"
 
 \b
@@ -77,17 +78,15 @@ _VERBS = {
     "purge": "Delete for ever what is staged and due.",
     "simulate": "A controller and brokers in one process, with faults.",
     "help": "The page of a topic: metadata sources, verdicts, many brokers, and more.",
+    "runbook": "The steps out of one kind of trouble: a full disk, strays, and more.",
     "completion": "What makes bash, zsh or fish complete all of this.",
 }
 """Verb → its line in ``--help``."""
 
 _FOLDERS = {
-    "namespace": "ours.",
-    "convert": "ours.",
-    "where": "fleet.",
-    "diff": "fleet.",
-    "help": "guide.",
-    "completion": "guide.",
+    **dict.fromkeys(("namespace", "convert"), "ours."),
+    **dict.fromkeys(("where", "diff"), "fleet."),
+    **dict.fromkeys(("help", "runbook", "completion"), "guide."),
 }
 """The folder of a verb's module, where it has one: verbs for log dirs of ours alone, for a whole fleet, or about us."""
 

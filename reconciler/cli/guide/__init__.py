@@ -1,4 +1,4 @@
-"""The pages that ``logstore help`` shows: Markdown files, and how they are read and rendered."""
+"""The pages of ``logstore help`` and ``logstore runbook``: Markdown files, and how they are read and rendered."""
 
 from typing import TYPE_CHECKING
 

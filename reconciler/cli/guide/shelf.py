@@ -15,7 +15,10 @@ TOPICS = (
 )
 """The topics of ``logstore help``, in the order in which it lists them; none has the name of a command."""
 
-RUNBOOKS: tuple[str, ...] = ()
+RUNBOOKS = (
+    *("disk-full", "broker-does-not-start", "strays-after-reassignment", "id-drift-after-restore"),
+    "zookeeper-to-kraft",
+)
 """The runbooks of ``logstore runbook``, in the order in which it lists them."""
 
 

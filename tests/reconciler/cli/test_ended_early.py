@@ -177,6 +177,7 @@ VERBS = {
     "convert": Verb(lambda on: ["convert", *on.ours(), "--to", "by-topic-id"], STEPS, SILENT, changes=True),
     "purge": Verb(lambda on: ["purge", on.staged()], "logstore.purge.run:purge", changes=True),
     "completion": Verb(lambda _: ["completion", "bash"], "reconciler.cli.commands.guide.completion:script"),
+    "runbook": Verb(lambda _: ["runbook", "disk-full"], "reconciler.cli.guide.shelf:read_page"),
     "help": Verb(lambda _: ["help", "sources"], "reconciler.cli.guide.shelf:read_page"),
     "simulate": Verb(lambda _: ["simulate", "--steps", "20"], "reconciler.simulator.runs.simulation:simulate"),
 }

@@ -15,7 +15,7 @@ from reconciler.errors import UsageError
 def run(*, words: tuple[str, ...]) -> Exit:
     """Show a page, the help of a command, or the list of topics."""
     if not words:
-        _list_topics()
+        list_pages("Topics", TOPICS, "'logstore help TOPIC' shows one of them, or what a command does.")
         return Exit.CLEAN
     found = _help_of_command(words)
     if found is not None:
@@ -24,19 +24,25 @@ def run(*, words: tuple[str, ...]) -> Exit:
     name = words[0].lower()
     if words[1:] or name not in (*TOPICS, *RUNBOOKS):
         raise UsageError(f"there is no topic {' '.join(words)!r}{_meant(words)}; 'logstore help' lists all topics")
-    page = read_page(name)
-    show_text(lambda width, styled: as_text(page.text, width, styled=styled))
+    show_page(name)
     return Exit.CLEAN
 
 
-def _list_topics() -> None:
-    width = max(map(len, TOPICS))
+def show_page(name: str) -> None:
+    """Show the page of a topic or a runbook."""
+    text = read_page(name).text
+    show_text(lambda width, styled: as_text(text, width, styled=styled))
+
+
+def list_pages(kind: str, names: Sequence[str], last: str) -> None:
+    """List pages by their names and titles, and say how one is shown."""
+    width = max(map(len, names))
     with open_page(None) as page:
-        page.line("Topics", "bold")
-        for name in TOPICS:
+        page.line(kind, "bold")
+        for name in names:
             page.line(f"  {name:<{width}}  {read_page(name).title}", whole=True)
         page.line()
-        page.line("'logstore help TOPIC' shows one of them, or what a command does.")
+        page.line(last)
 
 
 def _help_of_command(words: Sequence[str]) -> str | None:

@@ -82,7 +82,7 @@ def test_help_lists_every_command_with_its_line_the_exit_codes_and_an_example(ru
     for name in logstore.list_commands(None):
         command = logstore.get_command(None, name)
         assert " ".join(command.get_short_help_str(200).split()) in " ".join(text.split())
-        assert re.search(rf"logstore {name} ([a-z]+ (\S+ )?)?(/|zk|--|sources\n|bash\))", text), (
+        assert re.search(rf"logstore {name} ([a-z]+ (\S+ )?)?(/|zk|--|sources\n|bash\)|disk-full\n)", text), (
             "an example, of a group's command too"
         )
     for line in ("0  clean", "1  findings", "2  usage", "3  refused", "4  partly failed"):
