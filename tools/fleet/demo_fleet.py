@@ -1,5 +1,7 @@
 """The demo: builds the sample fleet, audits it with both engines, and holds their findings against what was planted.
 
+Then it cures one broker, as a user would: a plan, its application, and an audit that is clean.
+
 ``tools/demo [FOLDER]`` starts it. It runs the command line as a user would, in its own processes, and judges the files
 that the command line leaves behind. Where there is no Java it says so and leaves Spark out.
 """
@@ -79,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
     else:
         spark = Audit(fleet, metadata, os.path.join(folder, "spark"), ("--spark",))
         right = _run(spark, truth, "spark", show=False) and right
-    if right:
+    if right and (right := _cure(embedded, truth)):
         _say_what_next(embedded, truth)
     return 0 if right else 1
 
@@ -117,6 +119,30 @@ def _counted(verdicts: Sequence[str]) -> str:
     return f"{to_act} findings to act on, and {len(verdicts) - to_act} that ask nobody to act"
 
 
+def _cure(audit: Audit, truth: Truth) -> bool:
+    """Stage what nobody wants on the broker with nothing else to find, and say whether an audit of it is clean then."""
+    broker = next(each.log_dir.split("/")[0] for each in truth.findings if each.verdict == Verdict.UNKNOWN_TOPIC)
+    disks = sorted(glob.glob(f"{glob.escape(audit.fleet)}/{broker}/disk-?"))
+    plan = os.path.join(os.path.dirname(audit.fleet), "plan.json")
+    for expected, verb, given, options in (
+        (FINDINGS_EXIT, "plan", disks, ("--metadata", audit.metadata, "-o", plan)),
+        (0, "apply", [plan], ()),
+        (0, "audit", disks, ("--metadata", audit.metadata)),
+    ):
+        shown = [f"{shlex.quote(audit.fleet)}/{broker}/disk-?"] if given is disks else map(shlex.quote, given)
+        print("$", " ".join(("logstore", verb, *shown, *map(shlex.quote, options))), flush=True)
+        ran = subprocess.run(
+            [LOGSTORE, verb, *given, *options], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False
+        )
+        if ran.returncode != expected:
+            print(ran.stderr, file=sys.stderr)
+            print(f"cure: {verb} ended with exit code {ran.returncode}, and {expected} was expected")
+            return False
+        print()
+    print(f"cure: {broker} is clean; what was staged can come back until it is purged\n")
+    return True
+
+
 def _say_what_next(audit: Audit, truth: Truth) -> None:
     """Name the outputs, and commands to try on the fleet."""
     print(f"Findings are in {audit.out}/{FINDINGS}, the summary in {SUMMARY} and a page in {REPORT} beside it.\n")
@@ -128,6 +154,7 @@ def _say_what_next(audit: Audit, truth: Truth) -> None:
     print(f"  {logstore} explain {fleet}/{stale.log_dir}/{stale.name} --metadata {metadata}")
     print(f"  {logstore} scan {fleet}/{stale.log_dir}")
     print(f"  {logstore} audit {fleet}/{LOG_DIRS} --metadata {metadata} --verdict STRAY --format json")
+    print(f"  {logstore} help")
 
 
 if __name__ == "__main__":

@@ -36,7 +36,10 @@ def test_without_java_the_embedded_engine_finds_what_was_planted(
     assert f"{to_act} findings; {len(truth.findings) - to_act} more" in printed
     assert "spark: left out, because no Java was found" in printed
     assert "lost+found" in printed
-    assert printed.count("  " + demo_fleet.LOGSTORE) == 4
+    cure = printed.split("spark: left out")[1]
+    assert [line.split()[2] for line in cure.splitlines() if line.startswith("$ ")] == ["plan", "apply", "audit"]
+    assert "cure: broker-03 is clean" in cure
+    assert printed.count("  " + demo_fleet.LOGSTORE) == 5
     assert printed.split("Try next:")[1].split()[1] == "doctor"
     for name in (demo_fleet.FINDINGS, demo_fleet.SUMMARY, demo_fleet.REPORT):
         assert (folder / "embedded" / name).exists()
@@ -70,6 +73,19 @@ def test_an_audit_that_fails_fails_the_demo(
     monkeypatch.setattr(demo_fleet, "LOGSTORE", str(broken))
     assert demo_fleet.main([str(tmp_path / "demo")]) == 1
     assert "embedded: the audit ended with exit code 4" in capfd.readouterr().out
+
+
+@pytest.mark.usefixtures("no_java")
+def test_a_cure_that_does_not_lead_to_a_clean_audit_fails_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    logstore = tmp_path / "logstore"
+    # Its plan is as the command makes it, and its application does nothing.
+    logstore.write_text(f'#!/bin/sh\n[ "$1" = apply ] && exit 3\nexec "{demo_fleet.LOGSTORE}" "$@"\n')
+    logstore.chmod(0o755)
+    monkeypatch.setattr(demo_fleet, "LOGSTORE", str(logstore))
+    assert demo_fleet.main([str(tmp_path / "demo")]) == 1
+    assert "cure: apply ended with exit code 3, and 0 was expected" in capfd.readouterr().out
 
 
 def test_a_folder_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
