@@ -45,5 +45,11 @@ class RefusedError(ReconcilerError):
     """The input is sound, but going on could do harm or give a wrong answer."""
 
 
+class HistoryError(ReconcilerError):
+    """An audit was made, and could not be added to its history, or its older runs not removed."""
+
+    exit_code = 4
+
+
 class EngineUnavailableError(ReconcilerError):
     """The engine that was asked for cannot run here, for example Spark without a Java."""

@@ -6,7 +6,8 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.audit.embedded import audit
-    from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS_FILE, TOPICS_FILE
+    from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS_FILE, SUMMARY_FILE, TOPICS_FILE
+    from reconciler.audit.fleet import FLEET_SCHEMA, FleetFinding, FleetKey
     from reconciler.audit.next_steps import BrokerCalls, advised_steps, with_next
     from reconciler.audit.report_html import EarlierRun, render_report
     from reconciler.audit.report_json import AUDIT_SCHEMA_VERSION, by_urgency, write_findings, write_summary
@@ -17,7 +18,8 @@ else:
         __name__,
         {
             "embedded": ("audit",),
-            "findings": ("FINDINGS_FILE", "FINDING_SCHEMA", "TOPICS_FILE"),
+            "findings": ("FINDINGS_FILE", "FINDING_SCHEMA", "SUMMARY_FILE", "TOPICS_FILE"),
+            "fleet": ("FLEET_SCHEMA", "FleetFinding", "FleetKey"),
             "next_steps": ("BrokerCalls", "advised_steps", "with_next"),
             "report_html": ("EarlierRun", "render_report"),
             "report_json": ("AUDIT_SCHEMA_VERSION", "by_urgency", "write_findings", "write_summary"),
@@ -30,11 +32,15 @@ __all__ = [
     "AUDIT_SCHEMA_VERSION",
     "FINDINGS_FILE",
     "FINDING_SCHEMA",
+    "FLEET_SCHEMA",
+    "SUMMARY_FILE",
     "TOPICS_FILE",
     "Accepted",
     "AuditResult",
     "BrokerCalls",
     "EarlierRun",
+    "FleetFinding",
+    "FleetKey",
     "advised_steps",
     "audit",
     "by_urgency",

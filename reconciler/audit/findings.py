@@ -11,6 +11,9 @@ import pyarrow as pa
 FINDINGS_FILE, TOPICS_FILE = "findings.parquet", "topics.parquet"
 """What an audit leaves in its folder: the findings, and the topics in the metadata, for the next audit."""
 
+SUMMARY_FILE = "summary.json"
+"""What a report has beside them: totals, brokers and the findings of the fleet as a whole."""
+
 FINDING_SCHEMA = pa.schema(
     [
         pa.field("verdict", pa.string()),

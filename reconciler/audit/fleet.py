@@ -11,9 +11,11 @@ log dirs were scanned need no query: they come from the few rows of log dirs, in
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from reconciler.desired import BrokerKey, DesiredState, is_own_copy
 from reconciler.text import age, count, moment
@@ -21,6 +23,14 @@ from reconciler.text import age, count, moment
 LIMIT = 1000
 
 FleetRow = Mapping[str, Any]
+
+
+class FleetKey(NamedTuple):
+    """What makes a fleet finding the same one in two audits; its detail has counts and ages, which change."""
+
+    kind: str
+    cluster_id: str | None
+    subject: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +46,15 @@ class FleetFinding:
     """What was seen, in one sentence."""
     doubt: str | None = None
     """A :class:`reconciler.verdicts.Doubt`, where the verdict that it rests on is in doubt."""
+
+    @property
+    def key(self) -> FleetKey:
+        """What it is called in another audit."""
+        return FleetKey(self.kind, self.cluster_id, self.subject)
+
+
+FLEET_SCHEMA = pa.schema([pa.field(each.name, pa.string()) for each in fields(FleetFinding)])
+"""Fleet findings as a table, with the fields of :class:`FleetFinding`."""
 
 
 @dataclass(frozen=True, slots=True)

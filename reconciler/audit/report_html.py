@@ -6,9 +6,9 @@ page grows with the number of replicas: it has totals, and a bounded number of b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any, NamedTuple
 
 import jinja2
@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from reconciler.audit.findings import FINDING_SCHEMA
+from reconciler.audit.fleet import FleetKey
 from reconciler.audit.next_steps import advised_steps
 from reconciler.audit.result import AuditResult, BrokerSummary
 from reconciler.next_steps import Call
-from reconciler.text import age, count, json_objects, moment, size, visible
+from reconciler.text import NOTHING, age, count, json_objects, moment, size, visible
 from reconciler.verdicts import (
     BENIGN,
     FLEET_ADVICE,
@@ -55,6 +56,8 @@ class EarlierRun(NamedTuple):
     """Rows by verdict."""
     disk_bytes: Mapping[str, int]
     """Space by verdict; empty where sizes were not added up."""
+    fleet: Collection[FleetKey] | None
+    """The findings of the fleet as a whole; None: not known, because an older release wrote the run."""
 
 
 def render_report(result: AuditResult, call: Call | None = None, earlier: Sequence[EarlierRun] = ()) -> str:
@@ -142,7 +145,8 @@ def _trend(result: AuditResult, earlier: Sequence[EarlierRun]) -> Mapping[str, A
     """Set this run above the earlier ones: findings by verdict, and the space of those to act on."""
     if not earlier:
         return {}
-    runs = [EarlierRun("this run", result.audited_ms, result.totals, result.disk_bytes), *earlier]
+    here = frozenset(finding.key for finding in result.fleet)
+    runs = [EarlierRun("this run", result.audited_ms, result.totals, result.disk_bytes, here), *earlier]
     verdicts = [each for each in _TO_ACT_ON if any(run.totals.get(each.value) for run in runs)]
     rows = [
         {
@@ -150,10 +154,22 @@ def _trend(result: AuditResult, earlier: Sequence[EarlierRun]) -> Mapping[str, A
             "audited_ms": run.audited_ms,
             "counts": [run.totals.get(each.value, 0) for each in verdicts],
             "disk_bytes": sum(run.disk_bytes.get(each.value, 0) for each in verdicts) if run.disk_bytes else None,
+            "fleet": _fleet_trend(run.fleet, before.fleet if before else None),
         }
-        for run in runs
+        for run, before in zip_longest(runs, runs[1:])
     ]
     return {"verdicts": [{"name": each.value, "severity": severity(each)} for each in verdicts], "rows": rows}
+
+
+def _fleet_trend(found: Collection[FleetKey] | None, before: Collection[FleetKey] | None) -> str:
+    """Say how many findings of the fleet a run has, and how many came and went since the run before it."""
+    if found is None:
+        return NOTHING
+    if before is None:
+        return count(len(found))
+    came, went = (len(set(one) - set(other)) for one, other in ((found, before), (before, found)))
+    changes = ", ".join(f"{count(number)} {what}" for number, what in ((came, "new"), (went, "gone")) if number)
+    return f"{count(len(found))} ({changes})" if changes else count(len(found))
 
 
 def _groups(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

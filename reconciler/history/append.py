@@ -1,6 +1,6 @@
 """Appends the result of an audit to a history: all of it, or nothing that is read.
 
-The three files are written and synced under a temporary suffix first, and renamed when all are whole, the totals last.
+The files are written and synced under a temporary suffix first, and renamed when all are whole, the totals last.
 """
 
 from __future__ import annotations
@@ -9,15 +9,28 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import asdict
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from logstore import LogStoreError
 from logstore.fs import TEMPORARY, Directory, Disk, make_directory, remove_file
 from reconciler.audit import FINDING_SCHEMA, AuditResult
-from reconciler.errors import UsageError
-from reconciler.history.tables import FINDINGS, OF_RUN, SCHEMAS, SUFFIX, TABLES, TOPICS, TOTALS, Run, new_run_id
+from reconciler.errors import HistoryError
+from reconciler.history.tables import (
+    FINDINGS,
+    FLEET,
+    OF_RUN,
+    SCHEMAS,
+    SUFFIX,
+    TABLES,
+    TOPICS,
+    TOTALS,
+    Run,
+    new_run_id,
+)
 
 _ROWS_OF_A_GROUP = 1 << 14
 
@@ -48,7 +61,7 @@ def append_run(folder: str, result: AuditResult, topics_path: str, disk: Disk | 
         disk: the seam for changes.
 
     Raises:
-        UsageError: the folder cannot be written; nothing of the run is read.
+        HistoryError: the folder cannot be written; nothing of the run is read.
     """
     disk = disk or Disk()
     run = Run(new_run_id(result.audited_ms, disk.unique()), folder)
@@ -69,9 +82,12 @@ def append_run(folder: str, result: AuditResult, topics_path: str, disk: Disk | 
                         with suppress(OSError):
                             remove_file(disk, days[table], left, durable=False)
                 raise
-    except (OSError, duckdb.Error, pa.ArrowException) as error:
+    except (OSError, LogStoreError, duckdb.Error, pa.ArrowException) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).splitlines()[0]
-        raise UsageError(f"--history {folder}: the run was not added: {reason:.200}") from error
+        raise HistoryError(
+            f"--history {folder}: the run was not added: {reason:.200}; make room or name another folder, and audit "
+            "again"
+        ) from error
     return run
 
 
@@ -118,6 +134,10 @@ def _write(result: AuditResult, topics_path: str, run: Run, paths: Mapping[str, 
     scanned = pa.array([oldest.get(cluster) for cluster in topics.column("cluster").to_pylist()], pa.int64())
     for name, column in zip(_NAMES, (*(pa.repeat(value, topics.num_rows) for value in of_run), scanned), strict=True):
         topics = topics.append_column(name, column)
+    fleet = [
+        asdict(each) | dict(zip(_NAMES, (*of_run, oldest.get(each.cluster_id or "")), strict=True))
+        for each in result.fleet
+    ]
     with tempfile.TemporaryDirectory(prefix="logstore-history-") as spill, duckdb.connect() as connection:
         connection.execute("SET temp_directory = ?", [spill])
         connection.register("log_dirs", pa.Table.from_pylist([scan._asdict() for scan in result.scans], _LOG_DIRS))
@@ -125,6 +145,7 @@ def _write(result: AuditResult, topics_path: str, run: Run, paths: Mapping[str, 
         batches = connection.sql(_FINDINGS, params=list(of_run)).to_arrow_reader(_ROWS_OF_A_GROUP)
         _write_table(FINDINGS, (pa.Table.from_batches([batch]) for batch in batches), paths[FINDINGS])
     _write_table(TOPICS, [topics.sort_by("topic")], paths[TOPICS])
+    _write_table(FLEET, [pa.Table.from_pylist(fleet, SCHEMAS[FLEET])], paths[FLEET])
     _write_table(TOTALS, [pa.Table.from_pylist(totals, SCHEMAS[TOTALS])], paths[TOTALS])
 
 

@@ -1,6 +1,7 @@
 """The difference of two audits: findings that are new, gone or grown, and topics whose ID changed.
 
-A finding is the same one where its verdict, its place and the topic ID on the disk are the same. It has grown where it
+A finding of the fleet as a whole is the same one where its kind, its cluster and its subject are the same. Another
+finding is the same one where its verdict, its place and the topic ID on the disk are the same. It has grown where it
 takes more space. Replicas that are OK are no findings, and are left out where an audit listed them.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from reconciler.audit import FleetKey
 from reconciler.errors import UsageError
 from reconciler.history.results import Result
 from reconciler.verdicts import BENIGN, URGENCY, Verdict
@@ -70,6 +72,9 @@ class Difference:
     """``change`` (``new``, ``grown`` or ``gone``), verdict, place, topic IDs, space before and after, and evidence."""
     topics: Sequence[Mapping[str, Any]] | None
     """The topics whose ID changed, with both; None: one side does not know the topics."""
+    fleet: Sequence[Mapping[str, Any]] | None
+    """The findings of the fleet as a whole that are new or gone: ``change``, and the fields of
+    :class:`reconciler.audit.FleetFinding`; None: one side does not know them."""
 
     @property
     def totals(self) -> dict[str, dict[str, int]]:
@@ -85,7 +90,8 @@ class Difference:
     def is_clean(self) -> bool:
         """Whether nothing that asks for action came or grew, and no topic got another ID."""
         worse = {*self.totals[NEW], *self.totals[GROWN]}
-        return not self.topics and all(Verdict(each) in BENIGN for each in worse)
+        of_fleet = any(each["change"] == NEW for each in self.fleet or ())
+        return not self.topics and not of_fleet and all(Verdict(each) in BENIGN for each in worse)
 
 
 def compare_results(old: Result, new: Result) -> Difference:
@@ -108,4 +114,19 @@ def compare_results(old: Result, new: Result) -> Difference:
                 topics = connection.sql(_TOPICS).to_arrow_table().to_pylist()
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         raise UsageError(f"{old.name} and {new.name} cannot be compared: {str(error).splitlines()[0]:.200}") from error
-    return Difference(old.name, new.name, findings, topics)
+    return Difference(old.name, new.name, findings, topics, _fleet_changes(old.fleet, new.fleet))
+
+
+def _fleet_changes(old: pa.Table | None, new: pa.Table | None) -> list[Mapping[str, Any]] | None:
+    """List what came and what went, in the order of the reports; they are few, because each kind has a limit."""
+    if old is None or new is None:
+        return None
+
+    def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(row[name] for name in FleetKey._fields)
+
+    sides = [each.to_pylist() for each in (old, new)]
+    before, now = ({key(row) for row in side} for side in sides)
+    return [{"change": NEW, **row} for row in sides[1] if key(row) not in before] + [
+        {"change": GONE, **row} for row in sides[0] if key(row) not in now
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +12,16 @@ import orjson
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from reconciler.audit import AUDIT_SCHEMA_VERSION, FINDING_SCHEMA, FINDINGS_FILE, TOPICS_FILE
+from reconciler.audit import (
+    AUDIT_SCHEMA_VERSION,
+    FINDING_SCHEMA,
+    FINDINGS_FILE,
+    FLEET_SCHEMA,
+    SUMMARY_FILE,
+    TOPICS_FILE,
+)
 from reconciler.errors import UsageError
-from reconciler.history.tables import FINDINGS, TOPICS, Run, is_run_id, list_runs
+from reconciler.history.tables import FINDINGS, FLEET, TOPICS, Run, is_run_id, list_runs
 from reconciler.text import count
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -34,6 +42,8 @@ class Result:
     """A table or a dataset in FINDING_SCHEMA."""
     topics: Any = None
     """A dataset with ``cluster``, ``topic`` and ``topic_id``; None: not known."""
+    fleet: pa.Table | None = None
+    """The findings of the fleet as a whole, in FLEET_SCHEMA; None: not known."""
 
 
 def open_result(text: str, history: str | None) -> Result:
@@ -47,12 +57,21 @@ def open_result(text: str, history: str | None) -> Result:
     if history is not None and (text in (LATEST, PREVIOUS) or is_run_id(text) or _DATE.fullmatch(text)):
         run = _find_run(text, history)
         return Result(
-            run.run_id, _dataset(run.path(FINDINGS), FINDING_SCHEMA), _dataset(run.path(TOPICS), _TOPIC_SCHEMA)
+            run.run_id,
+            _dataset(run.path(FINDINGS), FINDING_SCHEMA),
+            _dataset(run.path(TOPICS), _TOPIC_SCHEMA),
+            _dataset(run.path(FLEET), FLEET_SCHEMA).to_table() if os.path.exists(run.path(FLEET)) else None,
         )
     if os.path.isdir(text):
         topics = os.path.join(text, TOPICS_FILE)
         found = _dataset(os.path.join(text, FINDINGS_FILE), FINDING_SCHEMA)
-        return Result(text, found, _dataset(topics, _TOPIC_SCHEMA) if os.path.exists(topics) else None)
+        summary = os.path.join(text, SUMMARY_FILE)
+        return Result(
+            text,
+            found,
+            _dataset(topics, _TOPIC_SCHEMA) if os.path.exists(topics) else None,
+            _rows(summary, _document(summary), "fleet", FLEET_SCHEMA) if os.path.exists(summary) else None,
+        )
     try:
         with open(text, "rb") as file:
             is_parquet = file.read(4) == b"PAR1"
@@ -61,7 +80,14 @@ def open_result(text: str, history: str | None) -> Result:
             raise UsageError(f"{text}: there is no such run and no such file") from error
         hint = "" if history else "; a run ID, a date, latest and previous go with --history DIR"
         raise UsageError(f"{text}: {error.strerror}{hint}") from error
-    return Result(text, _dataset(text, FINDING_SCHEMA) if is_parquet else _document(text))
+    if is_parquet:
+        return Result(text, _dataset(text, FINDING_SCHEMA))
+    document = _document(text)
+    return Result(
+        text,
+        _rows(text, document, "findings", FINDING_SCHEMA),
+        fleet=_rows(text, document, "fleet", FLEET_SCHEMA) if "fleet" in document else None,
+    )
 
 
 def _find_run(text: str, history: str) -> Run:
@@ -96,20 +122,30 @@ def _dataset(path: str, schema: pa.Schema) -> Any:
     return found.replace_schema(schema)
 
 
-def _document(path: str) -> pa.Table:
-    """Read the findings of ``logstore audit --format json``."""
+def _document(path: str) -> Mapping[str, Any]:
+    """Read what ``logstore audit --format json`` wrote, or the summary of a report."""
     try:
         with open(path, "rb") as file:
             document = orjson.loads(file.read())
     except (OSError, orjson.JSONDecodeError) as error:
         raise UsageError(f"{path} is neither JSON nor Parquet, which 'logstore audit' writes: {error}") from error
-    version = document.get("schema_version") if isinstance(document, dict) else None
-    if version != AUDIT_SCHEMA_VERSION or not isinstance(document.get("findings"), list):
-        raise UsageError(
-            f"{path} is no result of an audit that this release reads: give the folder of --report, or what 'logstore "
-            "audit --format json' or '--format parquet' wrote"
-        )
+    if not isinstance(document, dict) or document.get("schema_version") != AUDIT_SCHEMA_VERSION:
+        raise _no_result(path)
+    return document
+
+
+def _rows(path: str, document: Mapping[str, Any], name: str, schema: pa.Schema) -> pa.Table:
+    """Read a list of findings in a document."""
+    if not isinstance(document.get(name), list):
+        raise _no_result(path)
     try:
-        return pa.Table.from_pylist(document["findings"], FINDING_SCHEMA)
+        return pa.Table.from_pylist(document[name], schema)
     except (pa.ArrowException, AttributeError, TypeError) as error:
         raise UsageError(f"{path} is no result of an audit: its findings cannot be read: {error!s:.200}") from error
+
+
+def _no_result(path: str) -> UsageError:
+    return UsageError(
+        f"{path} is no result of an audit that this release reads: give the folder of --report, or what 'logstore "
+        "audit --format json' or '--format parquet' wrote"
+    )

@@ -6,8 +6,9 @@ import os
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
+from logstore import LogStoreError
 from logstore.fs import TEMPORARY, Directory, Disk, remove_file
-from reconciler.errors import UsageError
+from reconciler.errors import HistoryError
 from reconciler.history.tables import SUFFIX, TABLES, day_of, is_run_id
 
 
@@ -18,7 +19,7 @@ def remove_old_days(folder: str, days: int, now_ms: int, disk: Disk | None = Non
     run that is half removed is none.
 
     Raises:
-        UsageError: something cannot be removed.
+        HistoryError: something cannot be removed.
     """
     disk = disk or Disk()
     first = datetime.fromtimestamp(now_ms // 1000, UTC).date() - timedelta(days=days - 1)
@@ -30,8 +31,11 @@ def remove_old_days(folder: str, days: int, now_ms: int, disk: Disk | None = Non
                     day = day_of(name)
                     if day is not None and day < first.isoformat() and _remove_day(disk, opened, name):
                         removed.add(day)
-    except OSError as error:
-        raise UsageError(f"--history-days: {folder} cannot be cleaned: {error.strerror}") from error
+    except (OSError, LogStoreError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise HistoryError(
+            f"--history-days: older days of {folder} were not all removed: {reason}; the next audit tries again"
+        ) from error
     return sorted(removed)
 
 

@@ -2,6 +2,7 @@
 
     DIR/findings/day=2026-11-25/RUN.parquet   FINDING_SCHEMA, a row for each finding
     DIR/topics/day=2026-11-25/RUN.parquet     the topics in the metadata of the run
+    DIR/fleet/day=2026-11-25/RUN.parquet      the findings of the fleet as a whole
     DIR/totals/day=2026-11-25/RUN.parquet     rows and bytes by verdict
 
 Each row also has the run's ID, the time of the audit, and the time of the scan that it rests on. Any engine reads a
@@ -19,11 +20,11 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from reconciler.audit import FINDING_SCHEMA, EarlierRun
+from reconciler.audit import FINDING_SCHEMA, FLEET_SCHEMA, EarlierRun, FleetKey
 from reconciler.errors import UsageError
 
-FINDINGS, TOPICS, TOTALS = "findings", "topics", "totals"
-TABLES = (FINDINGS, TOPICS, TOTALS)
+FINDINGS, TOPICS, FLEET, TOTALS = "findings", "topics", "fleet", "totals"
+TABLES = (FINDINGS, TOPICS, FLEET, TOTALS)
 """The tables in the order in which a run is added to them."""
 
 OF_RUN = [
@@ -36,6 +37,7 @@ OF_RUN = [
 SCHEMAS = {
     FINDINGS: pa.schema([*FINDING_SCHEMA, *OF_RUN]),
     TOPICS: pa.schema([pa.field(name, pa.string()) for name in ("cluster", "topic", "topic_id")] + OF_RUN),
+    FLEET: pa.schema([*FLEET_SCHEMA, *OF_RUN]),
     TOTALS: pa.schema(
         [
             pa.field("verdict", pa.string()),
@@ -171,6 +173,7 @@ def earlier_runs(folder: str, most: int) -> list[EarlierRun]:
     for run in reversed(list_runs(folder)[-most:]):
         try:
             rows = pq.ParquetFile(run.path(TOTALS)).read(SCHEMAS[TOTALS].names).to_pylist()
+            fleet = _fleet_of(run)
         except (pa.ArrowException, OSError, ValueError) as error:
             reason = (str(error).splitlines() or [""])[0]
             raise UsageError(f"{run.path(TOTALS)} cannot be read: {reason:.200}; remove it to go on") from error
@@ -180,6 +183,17 @@ def earlier_runs(folder: str, most: int) -> list[EarlierRun]:
                 next((row["audited_ms"] for row in rows), None),
                 {row["verdict"]: row["rows"] for row in rows},
                 {row["verdict"]: row["disk_bytes"] for row in rows if row["disk_bytes"] is not None},
+                fleet,
             )
         )
     return found
+
+
+def _fleet_of(run: Run) -> frozenset[FleetKey] | None:
+    """Read which findings of the fleet a run has; None: it is of a release that did not keep them."""
+    import pyarrow.parquet as pq
+
+    if not os.path.exists(run.path(FLEET)):
+        return None
+    rows = pq.ParquetFile(run.path(FLEET)).read(list(FleetKey._fields)).to_pylist()
+    return frozenset(FleetKey(**row) for row in rows)

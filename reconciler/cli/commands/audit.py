@@ -18,6 +18,7 @@ import pyarrow.fs
 from reconciler.audit import (
     AUDIT_SCHEMA_VERSION,
     FINDING_SCHEMA,
+    SUMMARY_FILE,
     TOPICS_FILE,
     Accepted,
     AuditResult,
@@ -48,11 +49,12 @@ from reconciler.cli.frame import (
     run_embedded,
     run_spark,
     say,
+    say_incomplete,
     sort_inputs,
     write_rows,
 )
 from reconciler.cli.pages import next_lines, show_audit
-from reconciler.errors import UsageError
+from reconciler.errors import HistoryError, UsageError
 from reconciler.history import append_run, check_history, earlier_runs, remove_old_days
 from reconciler.next_steps import Call
 from reconciler.sources import is_saved_state
@@ -116,13 +118,17 @@ def run(
             result = replace(result, bytes={}, disk_bytes={})  # no bytes were counted, which differs from zero bytes
         if report is not None:
             _write_report(result, report, call, earlier)
-        if history is not None:
-            _append(result, folder, history, history_days)
+        failure = None if history is None else _append(result, folder, history, history_days)
         listed = _listed(chosen, Format(form), all_rows)
         say(f"{result.scope} ({result.engine})")
         for note in result.notes:
             say(f"note: {note}")
-        _show(result, Format(form), output, listed, limit=limit, call=call)
+        try:
+            _show(result, Format(form), output, listed, limit=limit, call=call)
+        finally:
+            # The findings come first: they are what was asked for, and the history may be on a full disk.
+            if failure is not None:
+                say_incomplete(failure)
     return Exit.CLEAN if result.is_clean else Exit.FINDINGS
 
 
@@ -210,16 +216,21 @@ def _open_history(history: str | None, days: int | None, inputs: Inputs) -> Sequ
     return earlier_runs(history, TREND_RUNS)
 
 
-def _append(result: AuditResult, folder: str, history: str, days: int | None) -> None:
-    run = append_run(history, result, os.path.join(folder, TOPICS_FILE))
-    say(f"this is run {run.run_id} of the history {history}")
-    removed = [] if days is None else remove_old_days(history, days, result.audited_ms)
+def _append(result: AuditResult, folder: str, history: str, days: int | None) -> str | None:
+    """Add the run to its history; return why that failed, one sentence, or None."""
+    try:
+        run = append_run(history, result, os.path.join(folder, TOPICS_FILE))
+        say(f"this is run {run.run_id} of the history {history}")
+        removed = [] if days is None else remove_old_days(history, days, result.audited_ms)
+    except HistoryError as error:
+        return str(error)
     if removed:
         say(f"removed from the history: {count(len(removed), 'day')}, {removed[0]} to {removed[-1]}")
+    return None
 
 
 def _write_report(result: AuditResult, folder: str, call: Call, earlier: Sequence[EarlierRun]) -> None:
-    with destination(os.path.join(folder, "summary.json")) as out:
+    with destination(os.path.join(folder, SUMMARY_FILE)) as out:
         write_summary(result, out, call)
     with destination(os.path.join(folder, "report.html")) as out:
         out.write(render_report(result, call, earlier).encode())

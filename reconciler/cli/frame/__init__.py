@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         may_be_unread,
         on_signals,
         say,
+        say_incomplete,
         say_step,
         say_warnings,
         tell,
@@ -101,8 +102,8 @@ else:
             ),
             "lifecycle": (
                 "Commands", "Exit", "InterruptedRunError", "PartlyFailedError", "abandon_output", "carry_out",
-                "interrupt_on_signals", "is_output_unread", "may_be_unread", "on_signals", "say", "say_step",
-                "say_warnings", "tell",
+                "interrupt_on_signals", "is_output_unread", "may_be_unread", "on_signals", "say",
+                "say_incomplete", "say_step", "say_warnings", "tell",
             ),
             "metadata": ("NO_METADATA", "choose_metadata", "say_problems"),
             "options": (
@@ -133,6 +134,7 @@ __all__ = [
     "on_signals", "open_page", "output_options", "parse_duration_option", "parse_rate", "parse_share", "parse_size",
     "passed_on_fallback_option", "passed_on_options", "read_inputs", "refuse_inside", "refuse_part_of_log_dir",
     "refuse_unrecovered", "report_unreadable", "run_embedded", "run_spark", "say", "say_assumed_release", "say_in_use",
-    "say_problems", "say_step", "say_warnings", "scan_options", "show_busy", "show_text", "sort_inputs", "sort_paths",
-    "tell", "user_name", "why_in_use", "with_progress", "wrapped", "write_change", "write_document", "write_rows",
+    "say_incomplete", "say_problems", "say_step", "say_warnings", "scan_options", "show_busy", "show_text",
+    "sort_inputs", "sort_paths", "tell", "user_name", "why_in_use", "with_progress", "wrapped", "write_change",
+    "write_document", "write_rows",
 ]  # fmt: skip

@@ -91,6 +91,6 @@ def command(**given: Any) -> Exit:
     that misses something in it: the column doubt says which, and the totals count these apart.
 
     Exit code 0: nobody has to act. 1: there are findings, in doubt or not. 3: metadata or an inventory cannot be
-    trusted. 4: something was found that cannot be read.
+    trusted. 4: something was found that cannot be read, or the history could not be written.
     """
     return carry_out("audit", given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,20 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.audit import FINDINGS_FILE, TOPICS_FILE, AuditResult, EarlierRun, write_findings
+from reconciler.audit import (
+    FINDINGS_FILE,
+    FLEET_SCHEMA,
+    SUMMARY_FILE,
+    TOPICS_FILE,
+    AuditResult,
+    EarlierRun,
+    FleetFinding,
+    FleetKey,
+    write_findings,
+    write_summary,
+)
 from reconciler.audit.result import ScannedLogDir
-from reconciler.errors import UsageError
+from reconciler.errors import HistoryError, UsageError
 from reconciler.history import (
     DIFF_VERSION,
     Difference,
@@ -71,10 +82,12 @@ def test_runs_of_one_second_are_in_the_order_of_their_times(make_result: Make, t
 
 
 def test_each_row_has_its_run_and_the_times_of_the_audit_and_of_the_scan(
-    make_result: Make, topics: str, tmp_path: Path
+    make_result: Make, fleet_finding: FleetFinding, topics: str, tmp_path: Path
 ) -> None:
     history = tmp_path / "history"
-    run = append_run(str(history), scanned(make_result(STALE, MISSING, ok=3), NOW_MS - 7), topics)
+    run = append_run(
+        str(history), scanned(make_result(STALE, MISSING, ok=3, fleet=(fleet_finding,)), NOW_MS - 7), topics
+    )
     assert list_runs(str(history)) == [run]
     assert (run.run_id[:20], run.day) == ("20231114T221320.000Z", "2023-11-14")
     of_run = {"run_id": run.run_id, "audited_ms": NOW_MS, "scanned_ms": NOW_MS - 7, "day": "2023-11-14"}
@@ -90,6 +103,8 @@ def test_each_row_has_its_run_and_the_times_of_the_audit_and_of_the_scan(
         ("STALE_ID", 1, 5000), ("MISSING", 1, 0), ("OK", 3, 2700),
     }  # fmt: skip
     assert {(row["topic"], row["topic_id"]) for row in rows(history, "topics")} == {("t", "one"), ("u", "two")}
+    (of_fleet,) = rows(history, "fleet")
+    assert asdict(fleet_finding) == {name: of_fleet[name] for name in FLEET_SCHEMA.names}
 
 
 def test_the_findings_of_spark_lie_in_a_folder_and_are_added_alike(
@@ -116,7 +131,7 @@ def test_a_step_that_fails_leaves_nothing_that_is_read(make_result: Make, topics
         disk = FailingDisk(steps, errno.EIO)
         try:
             append_run(str(history), result, topics, disk)
-        except UsageError as error:
+        except HistoryError as error:
             assert "the run was not added" in str(error)
             assert list_runs(str(history)) == [first]
             left = {path.name for path in history.rglob("*") if path.is_file()}
@@ -160,15 +175,20 @@ def test_a_folder_that_holds_anything_else_is_no_history(tmp_path: Path) -> None
         check_history(str(tmp_path))
 
 
-def test_earlier_runs_are_told_the_newest_first(make_result: Make, topics: str, tmp_path: Path) -> None:
+def test_earlier_runs_are_told_the_newest_first(
+    make_result: Make, fleet_finding: FleetFinding, topics: str, tmp_path: Path
+) -> None:
     history = str(tmp_path / "history")
     old = append_run(history, make_result(STALE, audited_ms=NOW_MS - DAY_MS), topics)
-    new = append_run(history, make_result(STALE, STALE | {"name": "other"}, ok=1), topics)
+    new = append_run(history, make_result(STALE, STALE | {"name": "other"}, ok=1, fleet=(fleet_finding,)), topics)
+    of_fleet = FleetKey(fleet_finding.kind, fleet_finding.cluster_id, fleet_finding.subject)
     assert earlier_runs(history, 5) == [
-        EarlierRun(new.run_id, NOW_MS, {"STALE_ID": 2, "OK": 1}, {"STALE_ID": 10_000, "OK": 900}),
-        EarlierRun(old.run_id, NOW_MS - DAY_MS, {"STALE_ID": 1}, {"STALE_ID": 5000}),
+        EarlierRun(new.run_id, NOW_MS, {"STALE_ID": 2, "OK": 1}, {"STALE_ID": 10_000, "OK": 900}, {of_fleet}),
+        EarlierRun(old.run_id, NOW_MS - DAY_MS, {"STALE_ID": 1}, {"STALE_ID": 5000}, set()),
     ]
     assert [each.run_id for each in earlier_runs(history, 1)] == [new.run_id]
+    Path(old.path("fleet")).unlink()  # as a release left it that kept none
+    assert earlier_runs(history, 5)[1].fleet is None
     Path(new.path("totals")).write_bytes(b"PAR1")
     with pytest.raises(UsageError, match="cannot be read"):
         earlier_runs(history, 1)
@@ -212,6 +232,28 @@ def test_what_came_went_and_grew_is_told(make_result: Make, topics: str, tmp_pat
     assert not difference.is_clean
     assert compare_results(new, new).is_clean
     assert compare_results(new, replace(new, topics=None)).topics is None
+
+
+def test_findings_of_the_fleet_come_and_go_whatever_their_counts(
+    make_result: Make, fleet_finding: FleetFinding, topics: str, tmp_path: Path
+) -> None:
+    history, report = str(tmp_path / "history"), tmp_path / "report"
+    stays, comes = replace(fleet_finding, subject="stays"), replace(fleet_finding, kind="INVENTORY_AGE")
+    runs = (fleet_finding, stays), (replace(stays, detail="2 partitions"), comes)
+    for number, fleet in enumerate(runs):
+        append_run(history, make_result(fleet=fleet, audited_ms=NOW_MS + number), topics)
+    old, new = (open_result(text, history) for text in ("previous", "latest"))
+    difference = compare_results(old, new)
+    assert difference.fleet == [{"change": "new", **asdict(comes)}, {"change": "gone", **asdict(fleet_finding)}]
+    assert not difference.is_clean
+    assert compare_results(new, replace(old, fleet=new.fleet)).is_clean
+    assert compare_results(replace(old, fleet=None), new).fleet is None
+    report.mkdir()
+    last = make_result(fleet=runs[1])
+    Path(last.findings_path).rename(report / FINDINGS_FILE)
+    with (report / SUMMARY_FILE).open("wb") as out:
+        write_summary(last, out)
+    assert compare_results(open_result(str(report), None), new).fleet == []
 
 
 def test_what_went_asks_for_nothing_and_neither_does_what_is_benign(make_result: Make) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ from reconciler.cli.frame import (
 )
 from reconciler.history import DIFF_VERSION, Difference, compare_results, open_result
 from reconciler.text import NOTHING, count, size
-from reconciler.verdicts import Severity, Verdict, location_of, severity
+from reconciler.verdicts import Severity, Verdict, location_of, severity, with_doubt
 
 SHOWN_ON_TERMINAL = 50
 
@@ -46,6 +47,7 @@ def _write_json(difference: Difference, output: str | None) -> None:
         "new": difference.new,
         "totals": difference.totals,
         "topics": difference.topics,
+        "fleet": difference.fleet,
     }
     with destination(output) as out:
         out.write(orjson.dumps(head)[:-1] + b',"findings":')
@@ -62,6 +64,7 @@ def _show(opened: Page, difference: Difference, most: int | None) -> None:
     opened.line(
         f"topics whose ID changed: {'not known' if topics is None else count(len(topics)) if topics else 'none'}"
     )
+    _show_fleet(opened, difference, most)
     if difference.findings.num_rows:
         from reconciler.text import json_objects
 
@@ -81,6 +84,26 @@ def _show(opened: Page, difference: Difference, most: int | None) -> None:
         opened.line()
         ids = (Column("TOPIC"), Column("ID WAS"), Column("ID IS"))
         opened.table(ids, ((each["topic"], each["old_topic_id"], each["new_topic_id"]) for each in topics[:most]), {})
+
+
+def _show_fleet(opened: Page, difference: Difference, most: int | None) -> None:
+    """Show what came and went of the fleet as a whole."""
+    if not difference.fleet:
+        opened.line(f"of the fleet as a whole: {'not known' if difference.fleet is None else 'no change'}")
+        return
+    changes = Counter(each["change"] for each in difference.fleet)
+    parts = ", ".join(f"{count(number)} {change}" for change, number in changes.items())
+    opened.line(f"of the fleet as a whole: {parts}")
+    opened.line()
+    columns = (Column("KIND"), Column("CHANGE"), Column("OF"), Column("WHAT"))
+    rows = (
+        (each["kind"], each["change"], each["subject"], with_doubt(each["detail"], each["doubt"]))
+        for each in difference.fleet[:most]
+    )
+    opened.table(columns, rows, {each["kind"]: "yellow" for each in difference.fleet})
+    if most is not None and len(difference.fleet) > most:
+        more = len(difference.fleet) - most
+        opened.line(f"… and {count(more, 'finding')} of the fleet more: --limit N, or --format json")
 
 
 def _cells(finding: Mapping[str, Any]) -> tuple[str, ...]:

@@ -29,6 +29,8 @@ Examples:
 def command(**given: Any) -> Exit:
     """Tell what changed from one audit to another: findings that are new, gone or grown, and topics whose ID changed.
 
+    Findings of the fleet as a whole are told where both sides have them, as all but a single Parquet file do.
+
     OLD and NEW are the folders of two reports, or what 'logstore audit --format json' or parquet wrote. With --history
     they may be runs: an ID, a day such as 2026-11-25 (in UTC, its last run), latest, or previous.
 

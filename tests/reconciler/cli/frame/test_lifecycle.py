@@ -31,6 +31,7 @@ from reconciler.cli.frame import (
     may_be_unread,
     on_signals,
     say,
+    say_incomplete,
     say_step,
     say_warnings,
 )
@@ -330,3 +331,21 @@ def test_what_is_told_of_a_change_may_be_unread_and_the_prose_still_follows(
         os.close(kept)
     assert ended.value.code == (Exit.CLOSED_PIPE if code is Exit.CLEAN else code)
     assert "what comes next" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("code", "ended"),
+    [(Exit.CLEAN, Exit.PARTLY_FAILED), (Exit.FINDINGS, Exit.PARTLY_FAILED), (Exit.REFUSED, Exit.REFUSED)],
+)
+def test_an_answer_that_lacks_something_never_counts_as_whole(
+    code: Exit, ended: Exit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @click.command()
+    def told() -> Exit:
+        say_incomplete("a part is not there")
+        return code
+
+    monkeypatch.setitem(sys.modules, "module_of_told", SimpleNamespace(command=told))  # type: ignore[arg-type]
+    with pytest.raises(SystemExit) as exit_of:
+        Commands("group", commands_by_name={"told": ("module_of_told", "")})(["told"], prog_name="logstore")
+    assert exit_of.value.code == ended

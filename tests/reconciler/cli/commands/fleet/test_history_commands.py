@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,30 @@ def test_each_audit_is_a_run_and_a_report_shows_the_trend(run: Run, cluster: Clu
     assert [(each["change"], each["verdict"]) for each in document["findings"]] == [("new", "MISSING")]
     assert run("diff", "latest", "previous", "--history", history).exit_code == 0
     assert run("diff", report, "latest", "--history", history).exit_code == 0
+
+
+def test_what_came_of_the_fleet_as_a_whole_is_told(run: Run, cluster: Cluster, tmp_path: Path) -> None:
+    history, report = tmp_path / "history", tmp_path / "report"
+    audit(run, cluster, "--history", history)
+    shutil.copytree(cluster.log_dir(1), cluster.folder / "disks" / "copy")
+    copied = [*cluster.log_dirs, cluster.folder / "disks" / "copy"]
+    run("audit", *copied, "--metadata", cluster.metadata, "--history", history, "--report", report)
+    assert re.search(r'<td class="figure">\d+ \(\d+ new\)</td>', (report / "report.html").read_text("utf-8"))
+    shown = run("diff", "previous", "latest", "--history", history)
+    assert shown.exit_code == 1
+    assert re.search(r"of the fleet as a whole: \d+ new", shown.stdout)
+    assert "DUPLICATE_DIRECTORY_ID" in shown.stdout
+
+
+def test_a_history_that_cannot_be_written_costs_no_finding(run: Run, cluster: Cluster, tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    history.mkdir()
+    (history / "fleet").touch()
+    result = run("audit", *cluster.log_dirs, "--metadata", cluster.metadata, "--history", history)
+    assert result.exit_code == 4
+    assert "STALE_ID" in result.stdout
+    assert re.search(f"--history {history}: the run was not added: .*; make room or name another", result.stderr)
+    assert list_runs(str(history)) == []
 
 
 def test_a_table_shows_as_many_as_it_is_asked_for_and_topics_too(run: Run, cluster: Cluster, tmp_path: Path) -> None:
