@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import reduce
+from hashlib import file_digest, sha256
 from operator import or_
 from typing import Any, BinaryIO
 
@@ -120,6 +121,31 @@ def read_inventory(path: str, ignored: Collection[LogDirOnHost] = ()) -> pa.Tabl
         dataset = _dataset(path)
         rows = _completed(dataset.to_table(columns=_present(dataset.schema)))
         return rows if not ignored else rows.filter(_counting(ignored))
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from error
+
+
+def inventory_content(path: str) -> str:
+    """Make the fingerprint of an inventory that was checked: its size, the checksum of its rows, and its footer.
+
+    Two files have the same where they hold the same bytes, whatever their names. The footer has the times of the scans,
+    and the checksum that was verified. A file without that checksum is read whole.
+
+    Raises:
+        InventoryError: the file cannot be read.
+    """
+    import pyarrow.parquet as pq
+
+    try:
+        size = os.path.getsize(path)
+        with open(path, "rb") as file:
+            if inventory_form(path) is InventoryForm.PARQUET:
+                metadata = pq.read_metadata(file)
+                if CHECKSUM_KEY in (metadata.metadata or {}):
+                    file.seek(size - metadata.serialized_size - _FOOTER_TAIL)
+                    return f"{size}-{sha256(file.read()).hexdigest()}"
+            file.seek(0)
+            return f"{size}-{file_digest(file, 'sha256').hexdigest()}"
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, error) from error
 

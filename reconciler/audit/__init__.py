@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from reconciler.audit.embedded import audit
     from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS_FILE, SUMMARY_FILE, TOPICS_FILE
     from reconciler.audit.fleet import FLEET_SCHEMA, FleetFinding, FleetKey
+    from reconciler.audit.incremental import BASIS_SCHEMA, Basis, EarlierAudit
     from reconciler.audit.next_steps import BrokerCalls, advised_steps, with_next
     from reconciler.audit.report_html import EarlierRun, render_report
     from reconciler.audit.report_json import AUDIT_SCHEMA_VERSION, by_urgency, write_findings, write_summary
@@ -20,6 +21,7 @@ else:
             "embedded": ("audit",),
             "findings": ("FINDINGS_FILE", "FINDING_SCHEMA", "SUMMARY_FILE", "TOPICS_FILE"),
             "fleet": ("FLEET_SCHEMA", "FleetFinding", "FleetKey"),
+            "incremental": ("BASIS_SCHEMA", "Basis", "EarlierAudit"),
             "next_steps": ("BrokerCalls", "advised_steps", "with_next"),
             "report_html": ("EarlierRun", "render_report"),
             "report_json": ("AUDIT_SCHEMA_VERSION", "by_urgency", "write_findings", "write_summary"),
@@ -30,6 +32,7 @@ else:
 
 __all__ = [
     "AUDIT_SCHEMA_VERSION",
+    "BASIS_SCHEMA",
     "FINDINGS_FILE",
     "FINDING_SCHEMA",
     "FLEET_SCHEMA",
@@ -37,7 +40,9 @@ __all__ = [
     "TOPICS_FILE",
     "Accepted",
     "AuditResult",
+    "Basis",
     "BrokerCalls",
+    "EarlierAudit",
     "EarlierRun",
     "FleetFinding",
     "FleetKey",

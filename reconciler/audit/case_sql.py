@@ -100,11 +100,15 @@ def evidence(dialect: Dialect) -> Any:
 
 def doubt(dialect: Dialect) -> Any:
     """Compute the name of the doubt that a verdict is in, or null, from ``case_no`` and the columns of ``Times``."""
-    times = _Columns(dialect)
     branches = [
-        (_is_open_to(dialect, each) & holds(times), dialect.literal(each.value)) for each, holds in DOUBTS.items()
+        (_is_open_to(dialect, each) & doubt_holds(dialect, each), dialect.literal(each.value)) for each in DOUBTS
     ]
     return dialect.choose(branches, dialect.literal(None))
+
+
+def doubt_holds(dialect: Dialect, doubt: Doubt) -> Any:
+    """Compute whether a verdict that is open to a doubt is in it, from the columns of ``Times``; null: no."""
+    return DOUBTS[doubt](_Columns(dialect))
 
 
 def _is_open_to(dialect: Dialect, doubt: Doubt) -> Any:

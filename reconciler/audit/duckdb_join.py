@@ -2,12 +2,14 @@
 
 DuckDB gets the views of :mod:`reconciler.audit.join_sql` and the case table as one CASE expression. The steps come in
 this order: :func:`configure`, :func:`make_observed`, :func:`reconciler.audit.dimension_tables.keep_metadata`, which
-says for which brokers the metadata speaks, and :func:`judge`.
+says for which brokers the metadata speaks, :func:`register_desired` and :func:`judge`. In an incremental audit
+:func:`choose_brokers` comes before :func:`judge`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import duckdb
@@ -15,8 +17,16 @@ import pyarrow as pa
 
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit.case_sql import case_number, doubt, evidence, is_listed, is_worth_a_look, verdict
-from reconciler.audit.dimension_tables import Superseded, inventory_rows, keep_log_dirs, parquet_files, quoted
-from reconciler.audit.findings import FINDINGS
+from reconciler.audit.dimension_tables import (
+    Superseded,
+    inventory_rows,
+    keep_log_dirs,
+    parquet_files,
+    quoted,
+    rows_of,
+)
+from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS
+from reconciler.audit.incremental import EarlierAudit, keep_findings
 from reconciler.audit.join_sql import DATED, DATES, VIEWS, joined
 from reconciler.audit.result import DISKS
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey
@@ -34,9 +44,13 @@ class DesiredTables(NamedTuple):
 class DuckDBDialect:
     """The expressions of DuckDB that the case table needs."""
 
+    def __init__(self, **others: str) -> None:
+        """Take the columns that have another name in the relation: name → that name."""
+        self._others = others
+
     def column(self, name: str) -> Any:
         """Name a column of the relation."""
-        return duckdb.ColumnExpression(name)
+        return duckdb.ColumnExpression(self._others.get(name, name))
 
     def literal(self, value: str | int | bool | None) -> Any:
         """Make a constant; None is null."""
@@ -97,13 +111,8 @@ def make_observed(
     ``connection``: as :func:`configure` left it; ``tables``: rows of scans, and ``inventories``: paths of Parquet
     files, both in ROW_SCHEMA; ``superseded``: what does not count in them.
     """
-    columns = ", ".join(ROW_SCHEMA.names)
-    parts = []
-    if tables or not inventories:
-        connection.register("scanned", pa.concat_tables(tables or [ROW_SCHEMA.empty_table()]))
-        parts.append(f"SELECT {columns} FROM scanned")
-    parts += inventory_rows(inventories, superseded or {}, columns)
-    rows = " UNION ALL ".join(parts)
+    connection.register("scanned", pa.concat_tables(tables or [ROW_SCHEMA.empty_table()]))
+    rows = _rows(inventories, superseded or {}, with_scanned=bool(tables))
     connection.execute(f"CREATE VIEW rows AS SELECT *, CAST({now_ms} AS BIGINT) AS now_ms FROM ({rows})")
     connection.execute(f"CREATE VIEW observed AS {VIEWS['observed']}")
     brokers = keep_log_dirs(connection)
@@ -111,38 +120,99 @@ def make_observed(
     return brokers
 
 
-def judge(
-    connection: duckdb.DuckDBPyConnection, wanted: Mapping[str, DesiredTables], path: str, all_rows: bool
-) -> None:
-    """Join, judge, and write the findings to a Parquet file; makes ``found``, ``replicas`` and ``topics``.
+def _rows(inventories: Sequence[str], superseded: Superseded, *, with_scanned: bool) -> str:
+    columns = ", ".join(ROW_SCHEMA.names)
+    scanned = [f"SELECT {columns} FROM scanned"] if with_scanned or not inventories else []
+    return " UNION ALL ".join(scanned + inventory_rows(inventories, superseded, columns))
 
-    ``connection``: as :func:`make_observed` and :func:`reconciler.audit.dimension_tables.keep_metadata` left it;
-    ``wanted``: the desired state by cluster ID; ``all_rows``: whether to list the OK rows as well.
+
+_OBSERVED = f"SELECT * REPLACE (CAST(cluster AS clusters) AS cluster) FROM ({VIEWS['observed']})"
+
+
+def choose_brokers(
+    connection: duckdb.DuckDBPyConnection, earlier: EarlierAudit, now_ms: int, superseded: Superseded
+) -> int:
+    """Find the brokers to judge again: makes ``kept``, ``again``, ``observed_again`` and ``speaks_again``.
+
+    ``connection``: as :func:`reconciler.audit.incremental.note_basis` left it; ``superseded``: what does not count in
+    inventories. Returns how many brokers are as before.
+
+    Raises:
+        UsageError: what the earlier audit left cannot be read.
     """
-    observed = f"SELECT * REPLACE (CAST(cluster AS clusters) AS cluster) FROM ({VIEWS['observed']})"
-    connection.execute(f"CREATE OR REPLACE VIEW observed AS {observed}")
-    _register_desired(connection, wanted)
+    kept = keep_findings(connection, DuckDBDialect(), DuckDBDialect(as_of_ms="was_as_of_ms"), earlier, now_ms)
+    held = rows_of(connection, "SELECT DISTINCT file FROM held SEMI JOIN again USING (cluster, node) ORDER BY file")
+    files = [row["file"] for row in held if row["file"] is not None]
+    rows = _rows(files, superseded, with_scanned=len(files) < len(held))
+    connection.execute(f"CREATE VIEW rows_again AS SELECT *, CAST({now_ms} AS BIGINT) AS now_ms FROM ({rows})")
+    connection.execute(
+        "CREATE VIEW observed_again AS WITH rows AS (FROM rows_again) "
+        f"{_OBSERVED} observed SEMI JOIN again USING (cluster, node)"
+    )
+    connection.execute("CREATE TABLE speaks_again AS FROM speaks SEMI JOIN again USING (cluster, node)")
+    return kept
+
+
+def rules(all_rows: bool) -> str:
+    """Make the fingerprint of all that decides beside the rows: another one may judge the same rows otherwise."""
+    stated = (duckdb.__version__, *ROW_SCHEMA.names, VIEWS["observed"], _judgement(all_rows), FINDINGS)
+    return sha256("\0".join(stated).encode()).hexdigest()
+
+
+def _judgement(all_rows: bool, more_views: Mapping[str, str] | None = None) -> str:
+    """Write the query for the findings with all their columns; ``more_views``: what takes the place of tables in it."""
     dialect = DuckDBDialect()
-    views = {name: VIEWS[name] for name in ("desired", "copies", "pairs", "counted")}
+    views = dict(more_views or {}) | {name: VIEWS[name] for name in ("desired", "copies", "pairs", "counted")}
     views["joined"] = joined("true" if all_rows else str(is_worth_a_look(dialect)))
     # Stated in the query, each view is planned once; created as views, each would be planned again for every view
     # that builds on it.
     stated = ", ".join(f"{name} AS NOT MATERIALIZED ({sql})" for name, sql in views.items())
     listed = is_listed(dialect, all_rows)
+    return (
+        f"WITH {stated} "
+        f"SELECT *, {verdict(dialect)} AS verdict, {evidence(dialect)} AS evidence, {doubt(dialect)} AS doubt "
+        f"FROM (SELECT {DATED} FROM (SELECT *, {case_number(dialect)} AS case_no FROM joined WHERE {listed}) j {DATES})"
+    )
+
+
+_AGAIN = {"observed": "FROM observed_again", "speaks": "FROM speaks_again"}
+
+_FOUND_BEFORE = """
+    INSERT INTO found BY NAME
+    SELECT CAST(cluster AS clusters) AS cluster, node, host, log_dir, directory_id, name, coalesce(kind, '') AS kind,
+           namespace, coalesce(topic, '') AS topic, coalesce(partition, -1) AS partition,
+           coalesce(disk_topic_id, '') AS disk_topic_id, bytes, disk_bytes, files, modified_ms, due_ms, only_in_sync,
+           verdict, evidence, doubt, kind IS NOT NULL AS on_disk
+    FROM kept
+"""
+"""Adds findings that are kept to ``found``, with all columns that totals and fleet findings read."""
+
+
+def judge(connection: duckdb.DuckDBPyConnection, path: str, all_rows: bool, *, some: bool = False) -> None:
+    """Join, judge, and write the findings to a Parquet file; makes ``found``.
+
+    ``connection``: as :func:`register_desired` left it; ``all_rows``: whether to list the OK rows as well; ``some``:
+    whether only the brokers are judged that :func:`choose_brokers` found, and the findings of the others kept.
+    """
+    connection.execute(f"CREATE OR REPLACE VIEW observed AS {_OBSERVED}")
     # DuckDB guesses that few rows are live, and would keep the wide rows of the disks in memory to join the narrow
     # desired rows with them. As the views are written, it keeps the desired rows, or a side that is truly small, which
     # takes half the memory.
     _disable_optimizers(connection, "build_side_probe_side")
-    connection.execute(
-        f"CREATE TEMP TABLE found AS WITH {stated} "
-        f"SELECT *, {verdict(dialect)} AS verdict, {evidence(dialect)} AS evidence, {doubt(dialect)} AS doubt "
-        f"FROM (SELECT {DATED} FROM (SELECT *, {case_number(dialect)} AS case_no FROM joined WHERE {listed}) j {DATES})"
-    )
+    connection.execute(f"CREATE TEMP TABLE found AS {_judgement(all_rows, _AGAIN if some else None)}")
     _disable_optimizers(connection)
-    connection.execute(f"COPY ({FINDINGS}) TO {quoted(path)} (FORMAT parquet)")
+    before = f" UNION ALL SELECT {', '.join(FINDING_SCHEMA.names)} FROM kept" if some else ""
+    connection.execute(f"COPY ({FINDINGS}{before}) TO {quoted(path)} (FORMAT parquet)")
+    if some:
+        connection.execute(_FOUND_BEFORE)
 
 
-def _register_desired(connection: duckdb.DuckDBPyConnection, wanted: Mapping[str, DesiredTables]) -> None:
+def register_desired(connection: duckdb.DuckDBPyConnection, wanted: Mapping[str, DesiredTables]) -> None:
+    """Make the views ``replicas`` and ``topics``.
+
+    ``connection``: as :func:`make_observed` and :func:`reconciler.audit.dimension_tables.keep_metadata` left it;
+    ``wanted``: the desired state by cluster ID.
+    """
     for view, schema in (("replicas", REPLICA_SCHEMA), ("topics", TOPIC_SCHEMA)):
         parts = []
         for number, (cluster, state) in enumerate(wanted.items()):

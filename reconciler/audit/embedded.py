@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import duckdb
@@ -19,9 +20,18 @@ from logstore import check_argument
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit.arguments import check_audit
 from reconciler.audit.dimension_tables import Superseded, keep_metadata, parquet_files, quoted, rows_of
-from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed
+from reconciler.audit.duckdb_join import (
+    DesiredTables,
+    choose_brokers,
+    configure,
+    judge,
+    make_observed,
+    register_desired,
+    rules,
+)
 from reconciler.audit.findings import FINDINGS_FILE, TOPICS_FILE
 from reconciler.audit.fleet import INVENTORY_GAP_MS
+from reconciler.audit.incremental import EarlierAudit, note_basis, read_basis
 from reconciler.audit.result import AuditResult, conclude
 from reconciler.desired import DesiredState, SavedTable, by_cluster, check_columns, registered_log_dirs, speaking
 from reconciler.errors import UsageError
@@ -40,6 +50,8 @@ def audit(
     threads: int | None = None,
     gap_ms: int = INVENTORY_GAP_MS,
     superseded: Superseded | None = None,
+    contents: Mapping[str, str] | None = None,
+    earlier: EarlierAudit | None = None,
 ) -> AuditResult:
     """Compare rows with the desired state and write the findings to a folder.
 
@@ -55,6 +67,9 @@ def audit(
         threads: the most threads to use; None: DuckDB's default.
         gap_ms: the greatest span between an inventory and the metadata that is no finding.
         superseded: what does not count in inventories, as :class:`logstore.rows.InventorySet` has it.
+        contents: the fingerprints of inventories (:func:`logstore.rows.inventory_content`), by path; with them the
+            result has a basis for the next audit. Where one of an inventory is not known, its brokers have none.
+        earlier: an earlier audit, whose findings are kept for brokers that have the same basis; goes with contents.
 
     Raises:
         RefusedError: the metadata does not fit the log dirs; see :func:`reconciler.desired.by_cluster`.
@@ -62,11 +77,7 @@ def audit(
     """
     numbers = {"now_ms": (now_ms, 0), "threads": (1 if threads is None else threads, 1), "gap_ms": (gap_ms, 0)}
     check_audit({"inventories": inventories}, states, folder, numbers, previous)
-    check_argument("tables", tables, Sequence, UsageError)
-    for table in tables:
-        check_argument("one of tables", table, pa.Table, UsageError)
-        check_columns("one of tables", table, ROW_SCHEMA)
-    check_argument("memory_limit", memory_limit or "", str, UsageError)
+    _check_tables(tables, memory_limit)
     with tempfile.TemporaryDirectory(prefix="logstore-audit-") as spill, duckdb.connect() as connection:
         configure(connection, spill, memory_limit, threads)
         brokers = make_observed(connection, tables, inventories, now_ms, superseded)
@@ -77,9 +88,15 @@ def audit(
             raise UsageError(
                 f"{findings_path} is a folder, as an audit by Spark leaves it: give another folder for this report"
             )
-        judge(connection, _tables_of(by_id), findings_path, all_rows)
+        register_desired(connection, _tables_of(by_id))
+        kept = 0
+        if contents is not None:
+            of_files = {path: contents.get(path) for path in inventories}
+            note_basis(connection, of_files, superseded or {}, rules(all_rows))
+            kept = choose_brokers(connection, earlier, now_ms, superseded or {}) if earlier is not None else 0
+        judge(connection, findings_path, all_rows, some=kept > 0)
         _leave_topics(connection, folder, previous)
-        return conclude(
+        result = conclude(
             partial(rows_of, connection),
             by_id,
             engine="embedded",
@@ -89,6 +106,15 @@ def audit(
             gap_ms=gap_ms,
             inventoried=bool(inventories),
         )
+        return replace(result, kept=kept, basis=() if contents is None else read_basis(connection))
+
+
+def _check_tables(tables: Sequence[pa.Table], memory_limit: str | None) -> None:
+    check_argument("tables", tables, Sequence, UsageError)
+    for table in tables:
+        check_argument("one of tables", table, pa.Table, UsageError)
+        check_columns("one of tables", table, ROW_SCHEMA)
+    check_argument("memory_limit", memory_limit or "", str, UsageError)
 
 
 def _tables_of(states: Mapping[str, DesiredState]) -> dict[str, DesiredTables]:

@@ -34,6 +34,7 @@ from reconciler.audit.fleet import (
     unreadable_inventories,
     unreported_brokers,
 )
+from reconciler.audit.incremental import Basis
 from reconciler.desired import DesiredState, MetadataIdentity, SavedTable
 from reconciler.text import count, listed
 from reconciler.verdicts import BENIGN, CASES, URGENCY, Doubt, Verdict
@@ -117,6 +118,10 @@ class AuditResult:
     """Rows by verdict that are in doubt, among those in :attr:`totals`; a verdict without any is not listed."""
     accepted: tuple[Accepted, ...] = ()
     scans: tuple[ScannedLogDir, ...] = field(default=(), compare=False)
+    kept: int = field(default=0, compare=False)
+    """Brokers whose findings are those of an earlier audit, because nothing changed that they rest on."""
+    basis: tuple[Basis, ...] = field(default=(), compare=False)
+    """What the verdicts of each broker rest on, for the next incremental audit; empty: it was not asked for."""
 
     @property
     def scope(self) -> str:

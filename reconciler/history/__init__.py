@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from reconciler.history.diff import DIFF_VERSION, Difference, compare_results
     from reconciler.history.results import Result, open_result
     from reconciler.history.retention import remove_old_days
-    from reconciler.history.tables import Place, Run, check_history, earlier_runs, first_seen, list_runs
+    from reconciler.history.tables import Place, Run, check_history, earlier_runs, first_seen, last_audit, list_runs
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -18,7 +18,7 @@ else:
             "diff": ("DIFF_VERSION", "Difference", "compare_results"),
             "results": ("Result", "open_result"),
             "retention": ("remove_old_days",),
-            "tables": ("Place", "Run", "check_history", "earlier_runs", "first_seen", "list_runs"),
+            "tables": ("Place", "Run", "check_history", "earlier_runs", "first_seen", "last_audit", "list_runs"),
         },
     )
 
@@ -33,6 +33,7 @@ __all__ = [
     "compare_results",
     "earlier_runs",
     "first_seen",
+    "last_audit",
     "list_runs",
     "open_result",
     "remove_old_days",

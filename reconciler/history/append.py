@@ -18,8 +18,10 @@ import pyarrow.parquet as pq
 from logstore import LogStoreError
 from logstore.fs import TEMPORARY, Directory, Disk, make_directory, remove_file
 from reconciler.audit import FINDING_SCHEMA, AuditResult
+from reconciler.desired import BrokerKey
 from reconciler.errors import HistoryError
 from reconciler.history.tables import (
+    BROKERS,
     FINDINGS,
     FLEET,
     OF_RUN,
@@ -115,9 +117,12 @@ def _sync(disk: Disk, day: Directory, name: str) -> None:
 def _write(result: AuditResult, topics_path: str, run: Run, paths: Mapping[str, str]) -> None:
     """Write the rows of a run, each table to its path."""
     oldest: dict[str, int] = {}
-    for scan in result.scans:
-        if scan.scanned_ms is not None:
-            oldest[scan.cluster] = min(scan.scanned_ms, oldest.get(scan.cluster, scan.scanned_ms))
+    of_brokers: dict[BrokerKey, int] = {}
+    for cluster, node, _, scanned_ms in result.scans:
+        if scanned_ms is not None:
+            oldest[cluster] = min(scanned_ms, oldest.get(cluster, scanned_ms))
+            broker = BrokerKey(cluster, node)
+            of_brokers[broker] = min(scanned_ms, of_brokers.get(broker, scanned_ms))
     of_run = (run.run_id, result.audited_ms)
     totals = [
         {
@@ -138,6 +143,10 @@ def _write(result: AuditResult, topics_path: str, run: Run, paths: Mapping[str, 
         asdict(each) | dict(zip(_NAMES, (*of_run, oldest.get(each.cluster_id or "")), strict=True))
         for each in result.fleet
     ]
+    brokers = [
+        asdict(each) | dict(zip(_NAMES, (*of_run, of_brokers.get(BrokerKey(each.cluster, each.node))), strict=True))
+        for each in result.basis
+    ]
     with tempfile.TemporaryDirectory(prefix="logstore-history-") as spill, duckdb.connect() as connection:
         connection.execute("SET temp_directory = ?", [spill])
         connection.register("log_dirs", pa.Table.from_pylist([scan._asdict() for scan in result.scans], _LOG_DIRS))
@@ -145,6 +154,7 @@ def _write(result: AuditResult, topics_path: str, run: Run, paths: Mapping[str, 
         batches = connection.sql(_FINDINGS, params=list(of_run)).to_arrow_reader(_ROWS_OF_A_GROUP)
         _write_table(FINDINGS, (pa.Table.from_batches([batch]) for batch in batches), paths[FINDINGS])
     _write_table(TOPICS, [topics.sort_by("topic")], paths[TOPICS])
+    _write_table(BROKERS, [pa.Table.from_pylist(brokers, SCHEMAS[BROKERS])], paths[BROKERS])
     _write_table(FLEET, [pa.Table.from_pylist(fleet, SCHEMAS[FLEET])], paths[FLEET])
     _write_table(TOTALS, [pa.Table.from_pylist(totals, SCHEMAS[TOTALS])], paths[TOTALS])
 

@@ -3,6 +3,7 @@
     DIR/findings/day=2026-11-25/RUN.parquet   FINDING_SCHEMA, a row for each finding
     DIR/topics/day=2026-11-25/RUN.parquet     the topics in the metadata of the run
     DIR/fleet/day=2026-11-25/RUN.parquet      the findings of the fleet as a whole
+    DIR/brokers/day=2026-11-25/RUN.parquet    what the verdicts of each broker rest on, for the next incremental audit
     DIR/totals/day=2026-11-25/RUN.parquet     rows and bytes by verdict
 
 Each row also has the run's ID, the time of the audit, and the time of the scan that it rests on. Any engine reads a
@@ -20,11 +21,11 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from reconciler.audit import FINDING_SCHEMA, FLEET_SCHEMA, EarlierRun, FleetKey
+from reconciler.audit import BASIS_SCHEMA, FINDING_SCHEMA, FLEET_SCHEMA, EarlierAudit, EarlierRun, FleetKey
 from reconciler.errors import UsageError
 
-FINDINGS, TOPICS, FLEET, TOTALS = "findings", "topics", "fleet", "totals"
-TABLES = (FINDINGS, TOPICS, FLEET, TOTALS)
+FINDINGS, TOPICS, FLEET, BROKERS, TOTALS = "findings", "topics", "fleet", "brokers", "totals"
+TABLES = (FINDINGS, TOPICS, FLEET, BROKERS, TOTALS)
 """The tables in the order in which a run is added to them."""
 
 OF_RUN = [
@@ -38,6 +39,7 @@ SCHEMAS = {
     FINDINGS: pa.schema([*FINDING_SCHEMA, *OF_RUN]),
     TOPICS: pa.schema([pa.field(name, pa.string()) for name in ("cluster", "topic", "topic_id")] + OF_RUN),
     FLEET: pa.schema([*FLEET_SCHEMA, *OF_RUN]),
+    BROKERS: pa.schema([*BASIS_SCHEMA, *OF_RUN]),
     TOTALS: pa.schema(
         [
             pa.field("verdict", pa.string()),
@@ -159,6 +161,19 @@ def first_seen(folder: str, topics: Collection[str]) -> dict[Place, int]:
         reason = (str(error).splitlines() or [""])[0]
         raise UsageError(f"--history {folder} cannot be read: {reason:.200}") from error
     return seen
+
+
+def last_audit(folder: str) -> tuple[Run, EarlierAudit] | None:
+    """Find the newest run, for an incremental audit after it; None: there is none, or an older release wrote it.
+
+    Raises:
+        UsageError: the folder cannot be listed.
+    """
+    runs = list_runs(folder)
+    if not runs or not os.path.exists(runs[-1].path(BROKERS)):
+        return None
+    findings, topics, basis = (os.path.abspath(runs[-1].path(table)) for table in (FINDINGS, TOPICS, BROKERS))
+    return runs[-1], EarlierAudit(findings=findings, topics=topics, basis=basis)
 
 
 def earlier_runs(folder: str, most: int) -> list[EarlierRun]:

@@ -34,7 +34,7 @@ from pyspark.sql.utils import is_remote
 from logstore.log_dir import FallbackRecords
 from logstore.rows import utf8
 from reconciler.audit.dimension_tables import brokers_in, keep_metadata, parquet_files, quoted, rows_of
-from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed
+from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed, register_desired
 from reconciler.audit.spark.log_dirs import (
     GROUPS_PER_CORE,
     LogDirs,
@@ -233,4 +233,5 @@ def judge_batch(task: TreeAuditTask, tables: Sequence[pa.Table], left: BatchFile
         keep_metadata(connection, task.wanted, [each for each in task.speaks if (each.cluster, each.node) in here])
         for name, path in (("log_dirs", left.log_dirs), ("disks", left.disks), (f"({_SEARCHED})", left.observed)):
             connection.execute(f"COPY (FROM {name}) TO {quoted(path)} (FORMAT parquet)")
-        judge(connection, task.wanted, left.findings, task.all_rows)
+        register_desired(connection, task.wanted)
+        judge(connection, left.findings, task.all_rows)

@@ -55,7 +55,7 @@ from reconciler.cli.frame import (
 )
 from reconciler.cli.pages import next_lines, show_audit
 from reconciler.errors import HistoryError, UsageError
-from reconciler.history import append_run, check_history, earlier_runs, remove_old_days
+from reconciler.history import Run, append_run, check_history, earlier_runs, last_audit, remove_old_days
 from reconciler.next_steps import Call
 from reconciler.sources import is_saved_state
 from reconciler.text import count
@@ -76,6 +76,7 @@ def run(
     report: str | None,
     history: str | None,
     history_days: int | None,
+    incremental: bool,
     all_rows: bool,
     previous: str | None,
     chosen: tuple[Verdict, ...],
@@ -92,6 +93,7 @@ def run(
 ) -> Exit:
     """Compare log dirs with the cluster's metadata, and give each replica a verdict."""
     _check_options(memory=memory, spark=spark, master=master, jobs=jobs, report=report)
+    _check_incremental(incremental, history, spark=spark)
     gap_ms = parse_duration_option("--inventory-gap", inventory_gap)
     if not spark:
         fit_address_space()
@@ -100,6 +102,7 @@ def run(
     inputs = sort_inputs(paths, _made(str(report), filter(os.path.isdir, paths)) if on_cluster else None)
     check_output(Format(form), output, inputs.log_dirs, inputs.inventories.files)
     earlier = _open_history(history, history_days, inputs)
+    last = last_audit(str(history)) if incremental else None
     topics = None if previous is None else _topics_of(previous, report)
     now_ms = time.time_ns() // 1_000_000
     states = choose_metadata(specs, inputs, now_ms)
@@ -107,6 +110,7 @@ def run(
     fallback = fallback_records(fallback_folder)
     with _folder(report, inputs) as folder:
         job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics, gap_ms, fallback)
+        job = replace(job, with_basis=history is not None, earlier=None if last is None else last[1])
         result = (
             run_spark(job, master=master, memory=_heap(memory))
             if spark
@@ -121,6 +125,8 @@ def run(
         failure = None if history is None else _append(result, folder, history, history_days)
         listed = _listed(chosen, Format(form), all_rows)
         say(f"{result.scope} ({result.engine})")
+        if incremental:
+            say(_kept(result, None if last is None else last[0]))
         for note in result.notes:
             say(f"note: {note}")
         try:
@@ -144,6 +150,21 @@ def _check_options(
         raise UsageError("a cluster needs --report with a folder that this machine and all executors see")
     if spark and jobs is not None:
         raise UsageError("--jobs is for the audit without --spark, which lists trees on all cores that Spark has")
+
+
+def _check_incremental(incremental: bool, history: str | None, *, spark: bool) -> None:
+    if incremental and history is None:
+        raise UsageError("--incremental goes with --history, which has the last run")
+    if incremental and spark:
+        raise UsageError("--incremental is for the audit without --spark, which judges every broker in each run")
+
+
+def _kept(result: AuditResult, last: Run | None) -> str:
+    """Say how many brokers an incremental audit did not judge again."""
+    if last is None:
+        return "the history has no run of this release that could be continued: every broker was judged"
+    brokers, again = count(len(result.basis), "broker"), count(len(result.basis) - result.kept)
+    return f"{again} of {brokers} judged again; the findings of the others are those of run {last.run_id}"
 
 
 def _heap(memory: str | None) -> str | None:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from logstore.log_dir import FallbackRecords
-from logstore.rows import InventoryForm, InventorySet, LogDirOnHost, inventory_form, read_inventory
-from reconciler.audit import AuditResult
+from logstore.rows import InventoryForm, InventorySet, LogDirOnHost, inventory_content, inventory_form, read_inventory
+from reconciler.audit import AuditResult, EarlierAudit
 from reconciler.cli.frame.inputs import Inputs
 from reconciler.cli.frame.lifecycle import PartlyFailedError, say_warnings
 from reconciler.cli.frame.output import show_busy, with_progress
@@ -46,6 +46,10 @@ class AuditJob:
     """The greatest span between an inventory and the metadata that is no finding."""
     fallback: FallbackRecords
     """What is staged in the trees, and has its record on another disk."""
+    with_basis: bool = False
+    """Whether the result tells what the verdicts rest on, for the next incremental audit; Spark's does not."""
+    earlier: EarlierAudit | None = None
+    """The audit whose findings are kept where nothing changed that they rest on."""
 
 
 _INTERRUPTED = "Query interrupted"
@@ -79,6 +83,8 @@ def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -
             memory_limit=memory_limit,
             gap_ms=job.gap_ms,
             superseded=_superseded(inventories),
+            contents={path: inventory_content(path) for path in parquet} if job.with_basis else None,
+            earlier=job.earlier,
         )
 
 

@@ -24,7 +24,7 @@ Examples:
   logstore audit /disks/*/kafka --metadata /disks/1/kafka
   logstore audit inventories/*.parquet --metadata kraft:snapshot.checkpoint --report report/
   logstore audit s3://bucket/inventories/ --metadata kafka:broker-1:9092
-  logstore audit inventories/ --metadata kafka:broker-1:9092 --history /var/lib/logstore/history --history-days 90
+  logstore audit inventories/ --metadata kafka:broker-1:9092 --history /var/lib/logstore/history --incremental
   logstore audit /disks/*/kafka --format json | jq '.disk_bytes.STRAY'
 """
 
@@ -47,6 +47,11 @@ ACCEPTED = ("own-metadata", "inventory-age", "not-reported", "doubt")
 @click.option(
     "--history-days", type=click.IntRange(1), metavar="N",
     help="With --history: keep the runs of N days, today's too, and remove older ones.",
+)  # fmt: skip
+@click.option(
+    "--incremental", is_flag=True,
+    help="With --history: judge again only brokers whose inventories or metadata changed since the last run, and keep "
+    "the findings of the others. The findings are those of a whole audit.",
 )  # fmt: skip
 @click.option("--all", "all_rows", is_flag=True, help="List the replicas that are OK as well.")
 @click.option("--previous", metavar="FOLDER", help="The --report of an earlier audit: finds topics whose ID changed.")

@@ -13,7 +13,7 @@ import pytest
 
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit.dimension_tables import keep_metadata, rows_of
-from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed
+from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed, register_desired
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey, JudgedBroker
 
 TOPIC_ID, OLD_ID = "I" * 21 + "A", "J" * 21 + "A"
@@ -51,7 +51,8 @@ def judged(
 ) -> list[tuple[Any, ...]]:
     make_observed(connection, [rows(*names)], [], 0)
     keep_metadata(connection, ["c1"], [JudgedBroker("c1", 1, True)])
-    judge(connection, {"c1": desired}, str(path), all_rows=False)
+    register_desired(connection, {"c1": desired})
+    judge(connection, str(path), all_rows=False)
     return sorted((row["verdict"], row["broker"], row["name"]) for row in pq.read_table(path).to_pylist())
 
 
@@ -85,5 +86,6 @@ def test_replicas_that_are_wanted_where_nobody_looked_are_no_findings(
 def test_without_metadata_nothing_is_compared(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     make_observed(connection, [rows("t-0")], [], 0)
     keep_metadata(connection, [], [])
-    judge(connection, {}, str(tmp_path / "found.parquet"), all_rows=True)
+    register_desired(connection, {})
+    judge(connection, str(tmp_path / "found.parquet"), all_rows=True)
     assert [row["verdict"] for row in pq.read_table(tmp_path / "found.parquet").to_pylist()] == ["NOT_COMPARED"]

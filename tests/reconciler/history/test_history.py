@@ -20,6 +20,7 @@ from reconciler.audit import (
     SUMMARY_FILE,
     TOPICS_FILE,
     AuditResult,
+    Basis,
     EarlierRun,
     FleetFinding,
     FleetKey,
@@ -85,9 +86,9 @@ def test_each_row_has_its_run_and_the_times_of_the_audit_and_of_the_scan(
     make_result: Make, fleet_finding: FleetFinding, topics: str, tmp_path: Path
 ) -> None:
     history = tmp_path / "history"
-    run = append_run(
-        str(history), scanned(make_result(STALE, MISSING, ok=3, fleet=(fleet_finding,)), NOW_MS - 7), topics
-    )
+    basis = Basis("c1", 1, "inventories", "metadata", NOW_MS, "rules")
+    result = make_result(STALE, MISSING, ok=3, fleet=(fleet_finding,), basis=(basis,))
+    run = append_run(str(history), scanned(result, NOW_MS - 7), topics)
     assert list_runs(str(history)) == [run]
     assert (run.run_id[:20], run.day) == ("20231114T221320.000Z", "2023-11-14")
     of_run = {"run_id": run.run_id, "audited_ms": NOW_MS, "scanned_ms": NOW_MS - 7, "day": "2023-11-14"}
@@ -103,6 +104,8 @@ def test_each_row_has_its_run_and_the_times_of_the_audit_and_of_the_scan(
         ("STALE_ID", 1, 5000), ("MISSING", 1, 0), ("OK", 3, 2700),
     }  # fmt: skip
     assert {(row["topic"], row["topic_id"]) for row in rows(history, "topics")} == {("t", "one"), ("u", "two")}
+    (of_broker,) = rows(history, "brokers")
+    assert asdict(basis) == {name: of_broker[name] for name in asdict(basis)}
     (of_fleet,) = rows(history, "fleet")
     assert asdict(fleet_finding) == {name: of_fleet[name] for name in FLEET_SCHEMA.names}
 

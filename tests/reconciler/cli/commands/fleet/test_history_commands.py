@@ -73,6 +73,24 @@ def test_a_history_that_cannot_be_written_costs_no_finding(run: Run, cluster: Cl
     assert list_runs(str(history)) == []
 
 
+def test_an_incremental_audit_judges_what_changed_and_shows_all(run: Run, cluster: Cluster, tmp_path: Path) -> None:
+    for node in (1, 2):
+        run("scan", cluster.log_dir(node), "--format", "parquet", "-o", tmp_path / f"{node}.parquet")
+    asked = ("audit", tmp_path / "1.parquet", tmp_path / "2.parquet", "--metadata", cluster.metadata)
+    kept = (*asked, "--history", tmp_path / "history", "--incremental")
+    first, second = run(*kept), run(*kept)
+    assert "every broker was judged" in first.stderr
+    (last, _) = list_runs(str(tmp_path / "history"))
+    assert f"0 of 2 brokers judged again; the findings of the others are those of run {last.run_id}" in second.stderr
+    assert second.stdout == first.stdout == run(*asked).stdout
+    run("scan", cluster.log_dir(2), "--format", "parquet", "-o", tmp_path / "2.parquet")
+    assert "1 of 2 brokers judged again" in run(*kept).stderr
+    Path(list_runs(str(tmp_path / "history"))[-1].path("findings")).write_bytes(b"PAR1")
+    damaged = run(*kept)
+    assert (damaged.exit_code, damaged.stdout) == (2, "")
+    assert "audit once without --incremental" in damaged.stderr
+
+
 def test_a_table_shows_as_many_as_it_is_asked_for_and_topics_too(run: Run, cluster: Cluster, tmp_path: Path) -> None:
     audit(run, cluster, "--format", "json", "-o", tmp_path / "one.json")
     for node in (1, 2):
@@ -95,6 +113,8 @@ def test_where_says_since_when_a_copy_is_a_finding(run: Run, cluster: Cluster, t
     ("options", "message"),
     [
         (("--history-days", "7"), "--history-days goes with --history"),
+        (("--incremental",), "--incremental goes with --history"),
+        (("--incremental", "--history", "{disk}/../history", "--spark"), "audit without --spark"),
         (("--history", "{disk}/history"), "lies in the log dir"),
         (("--history", "{disk}/.."), "which no history does"),
         (("--history", "{disk}/../no/where"), "cannot be written to"),
