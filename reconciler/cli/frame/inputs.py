@@ -16,7 +16,16 @@ from layout.directory_name import split_live
 from layout.scheme import STAGING_DIR
 from logstore import InventoryError
 from logstore.log_dir import LOCK_FILE, discover
-from logstore.rows import SUFFIXES, InventorySet, LogDirOnHost, expand, inventories_below, is_uri, read_inventory_set
+from logstore.rows import (
+    SUFFIXES,
+    InventorySet,
+    LogDirOnHost,
+    expand,
+    inventories_below,
+    is_uri,
+    path_of_uri,
+    read_inventory_set,
+)
 from reconciler.cli.frame.lifecycle import say, say_incomplete
 from reconciler.errors import UsageError
 from reconciler.next_steps import Call
@@ -95,14 +104,18 @@ def sort_paths(paths: Sequence[str]) -> GivenPaths:
 def log_dirs_in(paths: tuple[str, ...]) -> tuple[str, ...]:
     """List the log dirs that the paths name, each once; a path is a log dir or a folder of log dirs.
 
+    An inventory is known by its name or its first bytes: it is not read, and no store is asked for it.
+
     Raises:
         UsageError: none of the paths exists, or one is an inventory, in which nothing can be changed.
     """
-    inputs = sort_inputs(paths)
-    files = inputs.inventories.files
-    if files:
-        raise UsageError(f"{files[0]} is an inventory, and nothing is staged in a file: give log dirs")
-    return inputs.log_dirs
+    in_store = next((path for path in paths if is_uri(path) and path_of_uri(path) is None), None)
+    if in_store is not None:
+        raise UsageError(f"{in_store} lies in a store, and nothing is staged there: give log dirs of this machine")
+    given = sort_paths(paths)
+    if given.inventories:
+        raise UsageError(f"{given.inventories[0]} is an inventory, and nothing is staged in a file: give log dirs")
+    return given.log_dirs
 
 
 def _inventories_in(path: str) -> list[str]:

@@ -145,12 +145,14 @@ def test_nothing_staged_is_said_and_an_absent_log_dir_is_not_empty(run: Run, clu
     assert "missing" in both.stderr
 
 
-def test_an_inventory_is_refused_in_a_sentence(run: Run, cluster, tmp_path: Path) -> None:
-    inventory = tmp_path / "inventory.parquet"
-    run("scan", cluster.log_dirs[0], "--format", "parquet", "-o", inventory)
-    result = run("staged", inventory)
-    assert result.exit_code == 2
-    assert "is an inventory" in result.stderr
+@pytest.mark.parametrize("verb", ["staged", "purge"])
+def test_an_inventory_is_refused_in_a_sentence_and_not_read(run: Run, cluster, tmp_path: Path, verb: str) -> None:
+    torn = tmp_path / "host.of-inventories"
+    torn.write_bytes(b"PAR1 and nothing that could be read")
+    for path, said in ((torn, "is an inventory"), ("s3://no-such-bucket/inventories/", "lies in a store")):
+        result = run(verb, cluster.log_dirs[0], path)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f"{path} {said}" in result.stderr
 
 
 def test_a_record_outside_the_log_dir_is_found_in_the_folder_that_is_named(run: Run, log_dir: str, tmp_path) -> None:
