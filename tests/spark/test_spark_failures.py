@@ -44,6 +44,12 @@ ABORTED = (
             "tasks to share the work with spark.sql.shuffle.partitions",
         ),
         (
+            ABORTED + "java.lang.OutOfMemoryError: Java heap space\n"
+            "\tat org.apache.spark.sql.execution.vectorized.OnHeapColumnVector.reserve(OnHeapColumnVector.java)",
+            "a task failed: java.lang.OutOfMemoryError: Java heap space: an executor ran out of memory: give it more "
+            "with spark.executor.memory, or more tasks to share the work with spark.sql.shuffle.partitions",
+        ),
+        (
             "[PATH_NOT_FOUND] Path does not exist: file:/x.parquet.\n",
             "[PATH_NOT_FOUND] Path does not exist: file:/x.parquet.",
         ),
