@@ -20,7 +20,10 @@ from tools.benchmarks.answer import Answer, load_answer
 from tools.benchmarks.process import ProcessRun, report_target, run_process
 from tools.machine import why_no_java
 
-INVENTORY_PEERS = ("embedded", "duckdb", "polars", "spark", "spark-by-hand")
+INVENTORY_PEERS = ("embedded", "duckdb", "polars", "spark", "spark-by-hand", "floor")
+SKEW_PEERS = ("embedded", "duckdb", "floor")
+FLOOR = "floor"
+"""The one contender that makes no audit, and so has another answer and no target."""
 TREE_PEERS = ("scan", "spark-trees", "wholetext", "pathlib")
 BROKERS, DIRECTORIES = 100, 2000
 LOGSTORE = os.path.join(os.path.dirname(sys.executable), "logstore")
@@ -28,6 +31,8 @@ MOST_TIME = MOST_MEMORY = 1.3
 MOST_TREE_TIME = 2.0
 MOST_GROWTH = 1.25
 """Times the growth of the fleet by which an audit may slow down."""
+MOST_SKEW = 1.3
+"""Times the time of an even fleet that one of another shape may take."""
 
 _UNITS = {"K": 1000, "M": 1_000_000}
 
@@ -60,6 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             sizes[rows] = _measure(peers, fleet, scratch, options.runs or (3 if rows < 10_000_000 else 2))
             met &= _report(f"{rows:,} replicas in {bench_data.BROKERS} inventories", sizes[rows])
             met &= _targets(sizes[rows])
+            if options.skew:
+                met &= _skew(keep, scratch, rows, sizes[rows], options)
         met &= _growth(sizes)
         if options.trees:
             fleet = _trees(scratch)
@@ -88,6 +95,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rows", default="1M,10M", metavar="N,...", help="replicas of each fleet [1M,10M]")
     parser.add_argument("--runs", type=int, metavar="N", help="runs of each peer [3, and 2 from 10M on]")
     parser.add_argument("--folder", metavar="DIR", help="where fleets are made, and kept [a temporary folder]")
+    parser.add_argument("--skew", action="store_true", help="audit fleets of other shapes as well")
     parser.add_argument("--trees", action="store_true", help="audit real log dirs as well")
     parser.add_argument("--peers", default=",".join(everyone), metavar="A,...", help="only these [%(default)s]")
     options = parser.parse_args(argv)
@@ -110,12 +118,33 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _fleet(folder: str, rows: int) -> str:
-    fleet = os.path.join(folder, f"fleet-{rows}")
+def _fleet(folder: str, rows: int, shape: str = bench_data.EVEN) -> str:
+    fleet = os.path.join(folder, f"fleet-{rows}" if shape == bench_data.EVEN else f"fleet-{rows}-{shape}")
     if not bench_data.is_complete(fleet):
         print(f"making {rows:,} replicas in {fleet}", flush=True)
-        run_process("bench_data", [sys.executable, "-m", "tools.benchmarks.data", fleet, str(rows)])
+        run_process("bench_data", [sys.executable, "-m", "tools.benchmarks.data", fleet, str(rows), shape])
     return fleet
+
+
+def _skew(keep: str, scratch: str, rows: int, even: dict[str, ContenderResult], options: argparse.Namespace) -> bool:
+    """Measure fleets of the other shapes, each against the even one of as many wanted replicas."""
+    met = True
+    peers = [peer for peer in SKEW_PEERS if peer in options.peers]
+    for shape, what in bench_data.SKEWED.items():
+        fleet = _fleet(keep, rows, shape)
+        found = _measure(peers, fleet, scratch, options.runs or (3 if rows < 10_000_000 else 2))
+        met &= _report(f"{rows:,} replicas, {what}", found)
+        met &= _skew_targets(shape, even, found)
+    return met
+
+
+def _skew_targets(shape: str, even: dict[str, ContenderResult], found: dict[str, ContenderResult]) -> bool:
+    if FLOOR in even and FLOOR in found:
+        print(f"          floor, {shape} / even, time: {found[FLOOR].job / even[FLOOR].job:.2f}")
+    if not ("embedded" in even and "embedded" in found):
+        return True
+    ratio = found["embedded"].job / even["embedded"].job
+    return report_target(ratio <= MOST_SKEW, f"embedded, {shape} / even, time: {ratio:.2f}, target {MOST_SKEW}")
 
 
 def _trees(folder: str) -> str:
@@ -159,7 +188,7 @@ def _report(title: str, found: dict[str, ContenderResult]) -> bool:
     print(f"\n{title}\n{'':16}{'wall s':>9}{'session s':>11}{'job s':>9}{'peak MB':>9}")
     for peer, result in found.items():
         print(f"{peer:16}{result.wall:9.2f}{result.session:11.2f}{result.job:9.2f}{result.peak / (1 << 20):9.0f}")
-    answers = {peer: result.answer for peer, result in found.items() if result.answer}
+    answers = {peer: result.answer for peer, result in found.items() if result.answer and peer != FLOOR}
     if not answers:
         return True
     first, *others = answers
@@ -182,6 +211,10 @@ def _targets(found: dict[str, ContenderResult]) -> bool:
     if "embedded" in found and "duckdb" in found:
         ratio = found["embedded"].peak / found["duckdb"].peak
         met &= report_target(ratio <= MOST_MEMORY, f"embedded / duckdb, peak memory: {ratio:.2f}, target {MOST_MEMORY}")
+    for peer in ("embedded", "duckdb"):
+        if peer in found and FLOOR in found:
+            time, peak = found[peer].job / found[FLOOR].job, found[peer].peak / found[FLOOR].peak
+            print(f"          {peer} / floor, time: {time:.2f}, peak memory: {peak:.2f}; a floor is no target")
     return met
 
 

@@ -133,3 +133,25 @@ def answer_by_query(query: Callable[[str], Iterable[tuple[Any, ...]]], **figures
     found = list(query(TOTALS))
     observed = [(int(rows), int(size or 0)) for rows, size in query(OBSERVED)]
     return complete_answer(found, observed[0], len({row[0] for row in query(SEVERAL_IDS)}), **figures)
+
+
+SAME, DIFFERS, ONLY_ON_DISK, ONLY_WANTED = "same", "differs", "only on disk", "only wanted"
+
+FLOOR = f"""
+    SELECT CASE WHEN w.node_id IS NULL THEN '{ONLY_ON_DISK}' WHEN o.node_id IS NULL THEN '{ONLY_WANTED}'
+                WHEN o.topic_id = w.topic_id THEN '{SAME}' ELSE '{DIFFERS}' END AS outcome,
+           count(*), coalesce(sum(bytes), 0)
+    FROM (SELECT node_id, topic, partition, topic_id, bytes FROM inventory WHERE kind = 'live') o
+    FULL OUTER JOIN (SELECT node_id, topic, partition, topic_id FROM replicas) w
+        ON o.topic = w.topic AND o.partition = w.partition AND o.node_id = w.node_id
+    GROUP BY outcome
+"""
+"""The floor: the bare join and count over the same Parquet files.
+
+It reads the keys, the topic IDs and the bytes of live replicas and of wanted ones, joins them once, and counts what has
+the same ID on both sides, another one, or no partner. No audit can be quicker in the same engine: it has to read these
+columns and to make this join, whatever it says. The join is written as ours is, with the wanted replicas as the side in
+memory, and the engine has the threads and the plans that it has for ours. It is no yardstick, because it finds nothing:
+it counts no copies, looks at no other directory, tells no verdict, writes no file, and takes every inventory for sound.
+The ratio says what all that costs.
+"""

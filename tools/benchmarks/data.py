@@ -9,8 +9,10 @@ small share is not, in every way in which a disk can be wrong while complete met
 from hashes of their names, so the same number of rows makes the same fleet. Topics under several IDs are kept few on
 purpose: an audit tells the first thousand, and an answer that is cut could not be compared.
 
-``python -m tools.benchmarks.data FOLDER ROWS`` makes one. It is a process of its own, so that the memory of making a
-fleet does not count as the memory of the process that starts it.
+Fleets of other shapes (:data:`SKEWED`) have as many wanted replicas, which lie less evenly.
+
+``python -m tools.benchmarks.data FOLDER ROWS [SHAPE]`` makes one. It is a process of its own, so that the memory of
+making a fleet does not count as the memory of the process that starts it.
 """
 
 from __future__ import annotations
@@ -30,6 +32,14 @@ NOW_MS = 1_800_000_000_000
 PARTITIONS = 50
 REPLICAS = 3
 
+EVEN, BROKER, TOPIC, ABSENT = "even", "broker", "topic", "absent"
+SKEWED = {
+    BROKER: "a tenth of them on one broker",
+    TOPIC: "one topic with a hundredth as many partitions",
+    ABSENT: "half of them on no disk",
+}
+"""The shapes of a fleet that is not even, each with its words."""
+
 _ROW_GROUP = 1 << 14
 """Rows of a row group, as ``logstore.rows.inventory`` writes them."""
 
@@ -47,10 +57,16 @@ _WANTED = f"""
     SELECT *, {_id("'dir-' || node_id || '-' || disk")} AS directory_id,
            hash(topic, partition, node_id) % 10000 AS fate, hash(topic, partition) % 10000 AS luck
     FROM (SELECT tid, 'topic-' || lpad(tid::VARCHAR, 6, '0') AS topic, {_id("'topic-' || tid")} AS topic_id,
-                 p::INTEGER AS partition, place, ((tid * 7 + p * 3 + place * 37) % {{brokers}} + 1)::INTEGER AS node_id,
-                 (p + place) % 2 AS disk
-          FROM range({{topics}}) t(tid), range({PARTITIONS}) a(p), range({REPLICAS}) b(place))
+                 p::INTEGER AS partition, place, ({{node_id}})::INTEGER AS node_id, (p + place) % 2 AS disk
+          FROM (SELECT tid, unnest(range({{partitions}})) AS p FROM range({{topics}}) t(tid)),
+               range({REPLICAS}) b(place))
 """
+
+_NODE_ID = "(tid * 7 + p * 3 + place * 37) % {brokers} + 1"
+# Three in ten of the first replicas are a tenth of all; the others lie on the other brokers, as above.
+_NODE_ID_OF_ONE = (
+    "CASE WHEN place = 0 AND hash(tid, p) % 10 < 3 THEN 1 ELSE (tid * 7 + p * 3 + place * 37) % ({brokers} - 1) + 2 END"
+)
 
 _DESIRED = {
     "replicas": """
@@ -79,7 +95,7 @@ _LIVE = f"""
            AS metadata_state,
            CASE WHEN fate BETWEEN 20 AND 29 THEN 'partition.metadata has no line topic_id' END AS problem,
            NULL::BIGINT AS due_ms, fate
-    FROM wanted WHERE fate >= 10
+    FROM wanted WHERE fate >= 10 AND {{lies_there}}
 """
 
 # A copy on the next broker, which is not assigned there.
@@ -179,8 +195,20 @@ def is_complete(folder: str) -> bool:
     return os.path.exists(os.path.join(folder, "complete"))
 
 
-def generate(folder: str, rows: int, brokers: int = BROKERS) -> None:
-    """Make a fleet whose metadata wants about that many replicas; what an earlier attempt left there is replaced."""
+def _wanted(rows: int, brokers: int, shape: str) -> str:
+    """Write the query for the wanted replicas of a fleet, about so many."""
+    large = max(rows // 100, PARTITIONS) if shape == TOPIC else PARTITIONS
+    topics = max((rows - large * REPLICAS) // (PARTITIONS * REPLICAS) + 1, 1)
+    node_id = (_NODE_ID_OF_ONE if shape == BROKER else _NODE_ID).format(brokers=brokers)
+    partitions = f"CASE WHEN tid = 0 THEN {large} ELSE {PARTITIONS} END"
+    return _WANTED.format(node_id=node_id, partitions=partitions, topics=topics)
+
+
+def generate(folder: str, rows: int, brokers: int = BROKERS, shape: str = EVEN) -> None:
+    """Make a fleet whose metadata wants about that many replicas; what an earlier attempt left there is replaced.
+
+    ``shape``: :data:`EVEN`, or one of :data:`SKEWED`.
+    """
     import duckdb
 
     for below in ("inventories", "desired"):
@@ -189,9 +217,11 @@ def generate(folder: str, rows: int, brokers: int = BROKERS) -> None:
     if os.path.exists(scratch):
         os.remove(scratch)
     with duckdb.connect(scratch) as connection:
-        connection.execute(_WANTED.format(brokers=brokers, topics=max(rows // (PARTITIONS * REPLICAS), 1)))
+        connection.execute(_wanted(rows, brokers, shape))
         _save_desired(connection, folder)
-        parts = " UNION ALL ".join([_LIVE, *_planted()]).replace("{brokers}", str(brokers))
+        lies_there = "hash(topic, partition, node_id, 1) % 2 = 0" if shape == ABSENT else "true"
+        parts = " UNION ALL ".join([_LIVE.format(lies_there=lies_there), *_planted()])
+        parts = parts.replace("{brokers}", str(brokers))
         connection.execute(_FOUND.format(parts=parts))
         for node in range(1, brokers + 1):
             _save_inventory(connection, folder, node)
@@ -223,4 +253,4 @@ def _save_inventory(connection: duckdb.DuckDBPyConnection, folder: str, node: in
 
 
 if __name__ == "__main__":
-    generate(sys.argv[1], int(sys.argv[2]))
+    generate(sys.argv[1], int(sys.argv[2]), shape=(*sys.argv[3:], EVEN)[0])

@@ -50,6 +50,20 @@ def duckdb_by_hand(fleet: str, out: str) -> Answer:
         return bench_by_hand.answer_by_query(lambda sql: connection.execute(sql).fetchall())
 
 
+def floor(fleet: str, out: str) -> Answer:
+    """The bare join and count in DuckDB; the answer has outcomes in the place of verdicts."""
+    del out
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("SET preserve_insertion_order = false")
+        connection.execute(f"CREATE VIEW inventory AS FROM read_parquet({bench_data.inventories(fleet)})")
+        connection.execute(f"CREATE VIEW replicas AS FROM '{bench_data.desired(fleet)}/replicas.parquet'")
+        connection.execute("SET disabled_optimizers = 'build_side_probe_side'")
+        found = connection.execute(bench_by_hand.FLOOR).fetchall()
+    return Answer({outcome: (int(rows), int(size)) for outcome, rows, size in found}, several_ids=0)
+
+
 def pathlib_naive(fleet: str, out: str) -> Answer:
     """``pathlib`` and dictionaries: read all the files, load all that is wanted, compare row by row."""
     del out
@@ -74,6 +88,7 @@ def pathlib_naive(fleet: str, out: str) -> Answer:
 
 CONTENDERS = {
     "embedded": "tools.benchmarks.peers:embedded",
+    "floor": "tools.benchmarks.peers:floor",
     "duckdb": "tools.benchmarks.peers:duckdb_by_hand",
     "polars": "tools.benchmarks.polars:polars_by_hand",
     "spark": "tools.benchmarks.spark:spark",

@@ -56,6 +56,22 @@ def test_time_and_memory_both_have_to_stay_near_the_hand_written_query(job: floa
     assert bench_audit._targets({"embedded": result(job, peak), "duckdb": result(1.0, 100)}) is met
 
 
+@pytest.mark.parametrize(("job", "met"), [(1.3, True), (1.31, False)])
+def test_a_fleet_of_another_shape_may_take_a_third_more(
+    job: float, met: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    even, found = ({"embedded": result(time), "floor": result(time / 4)} for time in (1.0, job))
+    assert bench_audit._skew_targets("topic", even, found) is met
+    assert "floor, topic / even, time: 1.3" in capsys.readouterr().out
+    assert bench_audit._skew_targets("topic", {}, found)
+
+
+def test_a_floor_has_another_answer_and_no_target(capsys: pytest.CaptureFixture[str]) -> None:
+    found = {"embedded": result(9.0, answer=Answer({"OK": (2, 20)}, 0)), "floor": result(1.0, 50, Answer({}, 0))}
+    assert bench_audit._report("t", found) and bench_audit._targets(found)
+    assert "embedded / floor, time: 9.00, peak memory: 2.00; a floor is no target" in capsys.readouterr().out
+
+
 def test_a_target_without_its_contenders_is_not_judged() -> None:
     for judge in (bench_audit._targets, bench_audit._tree_targets):
         judged: Callable[[dict[str, ContenderResult]], bool] = judge

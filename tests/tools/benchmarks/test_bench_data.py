@@ -46,6 +46,22 @@ def test_every_partition_has_three_replicas_on_different_brokers(fleet: str) -> 
     assert set(replicas["node_id_count_distinct"].to_pylist()) == {3}
 
 
+@pytest.mark.parametrize("shape", list(bench_data.SKEWED))
+def test_a_fleet_of_another_shape_is_uneven_in_that_alone(tmp_path: Path, shape: str) -> None:
+    bench_data.generate(str(tmp_path), 6000, 30, shape)
+    wanted = pq.read_table(Path(bench_data.desired(str(tmp_path)), "replicas.parquet"))
+    live = sum(pq.read_table(path)["kind"].to_pylist().count("live") for path in bench_data.inventories(str(tmp_path)))
+    most = {
+        name: max(each["counts"] for each in wanted[name].value_counts().to_pylist()) for name in ("node_id", "topic")
+    }
+    replicas = wanted.group_by(["topic", "partition"]).aggregate([("node_id", "count_distinct")])
+    assert set(replicas["node_id_count_distinct"].to_pylist()) == {3}
+    assert abs(wanted.num_rows - 6000) < 300
+    assert most["topic"] == (180 if shape == bench_data.TOPIC else 150)
+    assert (live < 3200) is (shape == bench_data.ABSENT)
+    assert (most["node_id"] > 400) is (shape == bench_data.BROKER)
+
+
 def test_ids_are_real_ids(rows: pa.Table) -> None:
     for text in set(rows["topic_id"].to_pylist()) - {None}:
         TopicId.parse(text)

@@ -13,6 +13,7 @@ import pytest
 from reconciler.audit import FINDING_SCHEMA
 from reconciler.verdicts import Verdict
 from tools.benchmarks import answer as bench_answer
+from tools.benchmarks import by_hand as bench_by_hand
 from tools.benchmarks import data as bench_data
 from tools.benchmarks import peers as bench_peers
 from tools.benchmarks.answer import Answer
@@ -53,6 +54,16 @@ def test_a_contender_finds_what_ours_finds(
     answer = bench_peers.contender(peer)(fleet, str(tmp_path))
     assert answer.said == ours[0].said
     assert findings(tmp_path) == ours[1]
+
+
+def test_the_floor_joins_every_live_replica_with_every_wanted_one(fleet: str, tmp_path: Path) -> None:
+    counts = {outcome: rows for outcome, (rows, _) in bench_peers.floor(fleet, str(tmp_path)).totals.items()}
+    live = sum(pq.read_table(path)["kind"].to_pylist().count("live") for path in bench_data.inventories(fleet))
+    pairs = counts[bench_by_hand.SAME] + counts[bench_by_hand.DIFFERS]
+    assert pairs + counts[bench_by_hand.ONLY_ON_DISK] == live
+    # A replica that lies on both disks of its broker meets its wanted one twice.
+    doubled = pairs + counts[bench_by_hand.ONLY_WANTED] - 15_000
+    assert 0 < doubled < 100 and counts[bench_by_hand.SAME] > 0.9 * live
 
 
 @pytest.mark.spark
