@@ -19,6 +19,7 @@ from tests.reconciler.cli.conftest import CLUSTER, ORDERS, Cluster, long_written
 
 Run = Callable[..., Result]
 SILENT = {"scan", "watch", "where", "diff", "simulate", "reconcile", "convert", "namespace", "topic-ids"}
+SILENT |= {"help", "runbook", "completion"}  # of pages, which know no disks
 """Verbs that print no command which asks about a start, or whose log dirs are no real broker's."""
 
 
