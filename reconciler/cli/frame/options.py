@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from layout.errors import InvalidQuestionError
 from logstore import InvalidSettingError, parse_duration
@@ -31,6 +32,8 @@ TEXT_FORMATS = (Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV)
 
 FALLBACK_VARIABLE = "LOGSTORE_SPARE_RECORDS"
 
+_JSON = "logstore.json"
+
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kMGT]?)i?B?", re.ASCII)
 
@@ -42,16 +45,39 @@ def output_options(*formats: Format) -> Callable[[Function], Function]:
         function = click.option(
             "-o", "--output", metavar="FILE", help="Write the data to this file. [default: standard output]"
         )(function)
+        if Format.JSON in formats:
+            function = click.option(
+                "--json", is_flag=True, expose_value=False, is_eager=True, callback=_note_json, help="As --format json."
+            )(function)
         return click.option(
             "--format",
             "form",
             type=click.Choice([each.value for each in formats]),
             default=Format.TABLE.value,
             show_default=True,
+            callback=_chosen_format,
             help="How the data is written.",
         )(function)
 
     return decorate
+
+
+def _note_json(context: click.Context, _: click.Parameter, given: bool) -> None:
+    context.meta[_JSON] = given
+
+
+def _chosen_format(context: click.Context, option: click.Parameter, form: str) -> str:
+    """Return the format, which ``--json`` names as well.
+
+    Raises:
+        UsageError: both name one, and they differ.
+    """
+    if not context.meta.get(_JSON):
+        return form
+    given = option.name is not None and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    if given and form != Format.JSON:
+        raise UsageError(f"--json and --format {form} name two formats: leave one of them out")
+    return Format.JSON.value
 
 
 def metadata_option(function: Function) -> Function:

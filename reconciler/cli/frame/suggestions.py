@@ -1,6 +1,6 @@
 """Help while a command is typed: the nearest name where one does not exist, and what a shell completes.
 
-What other programs call something of ours counts as near: ``version``, ``-V`` and ``--json``.
+What other programs call something of ours counts as near: ``version``, ``-V`` and ``--ndjson``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NOT_A_CHOICE = re.compile(r"'(.*)' is not one of ")
 def options_suggested() -> Iterator[None]:
     """Suggest what may be meant by an unknown option, or by an unknown value of one.
 
-    click compares the spellings of options alone, and takes --json for --jobs; of values it lists all.
+    click compares the spellings of options alone, and takes --csv for --sizes; of values it lists all.
     """
     try:
         yield

@@ -109,7 +109,7 @@ def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
         (["version"], "--version"),
         (["-V"], "--version"),
         (["namespace", "crate"], "create"),
-        (["audit", "--json", "/x"], "--format json"),
+        (["audit", "--ndjson", "/x"], "--format ndjson"),
         (["scan", "--csv", "/x"], "--format csv"),
         (["purge", "--dryrun", "/x"], "--dry-run"),
         (["namespace", "create", "--fromat", "json"], "--format"),

@@ -39,7 +39,7 @@ from reconciler.errors import UsageError
 )
 def test_an_option_reaches_its_parameter(decorate, names: set[str]) -> None:
     command = click.command()(decorate(lambda **values: None))
-    assert {parameter.name for parameter in command.params} == names
+    assert {parameter.name for parameter in command.params if parameter.expose_value} == names
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,33 @@ def test_a_duration_is_read_or_refused_by_the_name_of_its_option() -> None:
     assert parse_duration_option("--delay", "4h") == 4 * 3_600_000
     with pytest.raises(UsageError, match="--delay: "):
         parse_duration_option("--delay", "soon")
+
+
+@pytest.mark.parametrize(
+    ("typed", "form"),
+    [
+        ([], "table"),
+        (["--json"], "json"),
+        (["--format", "csv"], "csv"),
+        (["--json", "--format", "json"], "json"),
+        (["--format", "json", "--json"], "json"),
+    ],
+)
+def test_json_is_a_format_as_everybody_types_it(typed: list[str], form: str) -> None:
+    command = click.command()(output_options(*TEXT_FORMATS)(lambda form, output: form))
+    assert command.main(typed, standalone_mode=False) == form
+
+
+@pytest.mark.parametrize("typed", [["--json", "--format", "csv"], ["--format", "table", "--json"]])
+def test_json_beside_another_format_is_a_usage_error(typed: list[str]) -> None:
+    command = click.command()(output_options(*TEXT_FORMATS)(lambda form, output: form))
+    with pytest.raises(
+        UsageError, match=f"--json and --format {'csv' if 'csv' in typed else 'table'} name two formats"
+    ):
+        command.main(typed, standalone_mode=False)
+
+
+def test_a_command_without_json_does_not_take_it() -> None:
+    command = click.command()(output_options(Format.TABLE)(lambda form, output: form))
+    with pytest.raises(click.NoSuchOption):
+        command.main(["--json"], standalone_mode=False)
