@@ -2,14 +2,14 @@
 
 Each seed plays in one of the moods below, in turn; every second round of moods has KRaft's placement of replicas. If a
 history breaks an invariant, the command that plays it again is printed, and the exit code is 1. What was run is counted
-at the end: seeds, steps, events, and every kind of fault.
+at the end: seeds, steps, events; and every operation, fault, verdict, answer and way of recovery that was reached. With
+``--every-path`` the exit code is 1 too when one was not reached that a thousand seeds should reach.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import logging
 import multiprocessing
 import sys
 import threading
@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.simulator.placement import Placement
+from reconciler.simulator.runs import unreached
 
 MOODS: Mapping[str, tuple[str, bool]] = {
     "a bad day": ("default", False),
@@ -27,6 +28,10 @@ MOODS: Mapping[str, tuple[str, bool]] = {
     "bad machines": ("default,crash=0.03,power_cut=0.05,session=0.02,disk_offline=0.03,disk_full=0.03", False),
 }
 """Name → the faults, and whether acknowledged means synced."""
+
+
+_MANY_SEEDS = 1_000
+"""The soak that reaches everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ class Played:
     placement: Placement
     steps: int
     events: int
-    faults: Mapping[str, int]
+    reached: Mapping[str, int]
     broken: str | None
 
 
@@ -46,27 +51,39 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Play, tell of what fails, and count. Exit code 1 when a promise was broken."""
     options = _options(argv)
     started, played, failed = time.monotonic(), 0, 0
-    counts: Counter[str] = Counter()
+    counts, reached = Counter[str](), Counter[str]()
     end = None if options.minutes is None else started + 60 * options.minutes
     context, room = multiprocessing.get_context("spawn"), threading.Semaphore(4 * options.jobs)
-    # The history tells what the engine's own log would.
-    with context.Pool(options.jobs, logging.disable, (logging.CRITICAL,)) as pool:
+    with context.Pool(options.jobs) as pool:
         for each in pool.imap_unordered(play, _work(options, end, room)):
             room.release()
             played += 1
             counts.update({"steps": each.steps, "events": each.events})
-            counts.update({f"fault {kind}": number for kind, number in each.faults.items()})
+            reached.update(each.reached)
             if each.broken is not None:
                 failed += 1
                 _tell(each, options)
     seconds = time.monotonic() - started
-    faults = ", ".join(f"{kind[6:]} {number:,}" for kind, number in sorted(counts.items()) if kind.startswith("fault "))
     print(
         f"{played:,} seeds, {counts['steps']:,} steps, {counts['events']:,} events in {seconds:.0f} s "
         f"({counts['events'] / max(seconds, 1e-9):,.0f} events/s); {failed} broke a promise"
     )
-    print(f"faults: {faults}")
-    return 1 if failed else 0
+    for line in _table(reached):
+        print(line)
+    missed = unreached(reached)
+    if missed:
+        print(f"not reached, of what {_MANY_SEEDS:,} seeds should reach: {', '.join(missed)}")
+    return 1 if failed or (missed and options.every_path) else 0
+
+
+def _table(reached: Mapping[str, int]) -> Iterator[str]:
+    """Format how often each operation, fault, verdict, answer and way of recovery was reached, a line for each kind."""
+    kinds: dict[str, list[str]] = {}
+    for what, times in sorted(reached.items()):
+        kind, _, name = what.partition(" ")
+        kinds.setdefault(kind, []).append(f"{name} {times:,}")
+    for kind, names in kinds.items():
+        yield f"{kind}: {', '.join(names)}"
 
 
 def play(work: tuple[int, int, int]) -> Played:
@@ -80,7 +97,7 @@ def play(work: tuple[int, int, int]) -> Played:
     placement = list(Placement)[seed // len(MOODS) % len(Placement)]
     settings = history_settings(brokers, FaultRates.parse(faults), durable=durable, placement=placement)
     outcome = simulate(seed, steps, settings)
-    return Played(seed, mood, placement, outcome.steps, outcome.events, outcome.faults, outcome.broken)
+    return Played(seed, mood, placement, outcome.steps, outcome.events, outcome.reached, outcome.broken)
 
 
 def _work(options: argparse.Namespace, end: float | None, room: threading.Semaphore) -> Iterator[tuple[int, int, int]]:
@@ -116,6 +133,11 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=200, metavar="N", help="of each history [200]")
     parser.add_argument("--brokers", type=int, default=5, metavar="N", help="of each cluster [5]")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes [2]")
+    parser.add_argument(
+        "--every-path",
+        action="store_true",
+        help="exit with 1 when a path was not reached that 1,000 seeds should reach",
+    )
     options = parser.parse_args(argv)
     if (options.minutes is None) == (options.seeds is None):
         parser.error("give either MINUTES or --seeds")

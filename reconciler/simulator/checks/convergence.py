@@ -35,6 +35,9 @@ WITHIN_MS = 900_000
 """The simulated time in which a cluster must come to rest once there are no more faults."""
 
 _LOOK_MS = 1_000
+_SETTLED_MS = 10_000
+"""How long no work must be left: a broker that has just registered still waits for its first requests."""
+
 _RESTART_MS = 30_000
 """How often brokers with offline replicas are restarted, as an operator does: a replica that could not be
 made, or whose disk failed, stays offline until its broker starts again (FACTS §4.2)."""
@@ -53,14 +56,7 @@ def converge(cluster: Cluster, invariants: Invariants) -> None:
         BrokenInvariantError: an invariant does not hold on the way, or the cluster does not come to rest.
     """
     world = cluster.world
-    world.calm()
-    for member in cluster.members.values():
-        member.disks.disarm()
-    world.faults.put_right()
-    for member in cluster.members.values():
-        if member.running and member.broker.store.offline:
-            member.shut_down()  # a disk that is back can be used only once it is opened again
-        member.start()
+    _put_right(cluster)
     restart_ms = world.now_ms + _RESTART_MS
     quiet_ms, end_ms = world.now_ms + 3 * cluster.settings.broker.purge_ms, world.now_ms + WITHIN_MS
     while True:
@@ -69,6 +65,7 @@ def converge(cluster: Cluster, invariants: Invariants) -> None:
             return
         if unfinished and world.now_ms >= end_ms:
             raise BrokenInvariantError(f"after {WITHIN_MS // 1000} quiet seconds: {'; '.join(unfinished[:5])}")
+        quiet_ms = max(quiet_ms, world.now_ms + _SETTLED_MS if unfinished else 0)
         if world.now_ms >= restart_ms:
             restart_ms = world.now_ms + _RESTART_MS
             _restart_where_replicas_are_offline(cluster)
@@ -78,6 +75,18 @@ def converge(cluster: Cluster, invariants: Invariants) -> None:
                     world.jump(member.name, _WAIT_MS)
                 quiet_ms = max(quiet_ms, world.now_ms + 3 * cluster.settings.broker.purge_ms)
         _run_and_check(cluster, invariants, _LOOK_MS)
+
+
+def _put_right(cluster: Cluster) -> None:
+    """End the faults, repair what they did, and switch every machine on."""
+    cluster.world.calm()
+    for member in cluster.members.values():
+        member.disks.disarm()
+    cluster.world.faults.put_right()
+    for member in cluster.members.values():
+        if member.running and member.broker.store.offline:
+            member.shut_down()  # a disk that is back can be used only once it is opened again
+        member.start()
 
 
 def _run_and_check(cluster: Cluster, invariants: Invariants, milliseconds: int) -> None:

@@ -15,6 +15,7 @@ from logstore.scan import scan_all
 from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.simulator.checks.invariants import BrokenInvariantError
 from reconciler.simulator.cluster import Cluster, ExpectedReplica, Oracle
+from reconciler.simulator.kernel import Journal
 from reconciler.simulator.zookeeper import ZooKeeper
 from reconciler.sources.zookeeper import Znode, assemble
 from reconciler.verdicts import Verdict, compare
@@ -44,7 +45,7 @@ def audit_differences(cluster: Cluster) -> list[str]:
             if number in disks.offline or disks.is_empty(number):
                 away.add(log_dir)
         rows = [row for seen in scan_all(disks.log_dirs, sizes=False, jobs=0) for row in seen.rows.to_pylist()]
-        wrong += _differences(state, rows, cluster.oracle, cluster.world.clock_of(member.name))
+        wrong += _differences(state, rows, cluster.oracle, cluster.world.clock_of(member.name), cluster.world.history)
         for row in rows:
             if row["kind"] == "log_dir" and (row["metadata_state"] != "ok") != (row["log_dir"] in away):
                 wrong.append(f"{member.name}: the scan calls {row['log_dir']} {row['metadata_state']}")
@@ -70,8 +71,13 @@ def differences(rows: Sequence[Row], zookeeper: ZooKeeper, oracle: Oracle, now_m
     return _differences(expected_state(zookeeper), rows, oracle, now_ms)
 
 
-def _differences(state: DesiredState, rows: Sequence[Row], oracle: Oracle, now_ms: int) -> list[str]:
+def _differences(
+    state: DesiredState, rows: Sequence[Row], oracle: Oracle, now_ms: int, journal: Journal | None = None
+) -> list[str]:
     found = list(compare({state.identity.cluster_id or "": state}, rows, now_ms))
+    if journal is not None:
+        for verdict, times in Counter(judged.verdict for judged in found).items():
+            journal.reach(f"verdict {verdict}", times)
     node_id = next((row["node_id"] for row in rows if row["node_id"] is not None), -1)
     copies = Counter(_partition(row) for row in rows if row["kind"] == "live")
     wrong = []
@@ -116,10 +122,12 @@ def _verdicts_of_row(
         return (_BY_KIND[kind],)
     if kind == "log_dir":
         return (Verdict.OK if state == "ok" else Verdict.ABSENT,)
-    if kind not in ("staged", "live", "delete"):
+    if kind not in ("staged", "live", "delete", "future"):
         return ()
     if state not in ("ok", "missing", None):
         return (Verdict.DAMAGED,)
+    if kind == "future":
+        return (Verdict.FUTURE, Verdict.FUTURE_ABANDONED)
     if kind == "delete":
         return (Verdict.MARKED_DELETE,)  # an unfinished replica: the engine creates replicas under such a name
     if kind == "staged":

@@ -27,7 +27,7 @@ from logstore.purge import Purged
 from reconciler.errors import ReconcilerError
 from reconciler.simulator.checks.config_watch import ConfigWatch
 from reconciler.simulator.checks.fewer_partitions_watch import FewerPartitionsWatch
-from reconciler.simulator.checks.response_check import wrongly_served
+from reconciler.simulator.checks.response_check import count_errors, wrongly_served
 from reconciler.simulator.checks.staging_watch import StagingWatch
 from reconciler.simulator.cluster import Cluster, Member, identity_of
 from reconciler.simulator.kernel import Record, Request, Response
@@ -75,7 +75,7 @@ class Invariants:
         machine = trace[-1][1] if trace else ""
         for member in self._cluster.members.values():
             if everywhere or not machine or member.name == machine:
-                self._look_at(member)
+                self._look_at(member, everywhere=everywhere or not machine)
         self._broken += [*self._configs.look(), *self._names()]
         if self._broken:
             raise BrokenInvariantError("; ".join(self._broken))
@@ -84,8 +84,9 @@ class Invariants:
         """Whether a partition, under its present topic ID, holds an acknowledged record."""
         return identity_of(partition, self._cluster.oracle.topic_id(partition.topic)) in self._acknowledged
 
-    def _look_at(self, member: Member) -> None:
-        self._broken += self._staging.look(member, self._cluster.world.clock_of(member.name))
+    def _look_at(self, member: Member, *, everywhere: bool) -> None:
+        now_ms = self._cluster.world.clock_of(member.name)
+        self._broken += self._staging.look(member, now_ms, everywhere=everywhere)
         self._broken += self._configs.look_at(member)
 
     def _names(self) -> Iterator[str]:
@@ -109,6 +110,7 @@ class Invariants:
         self._broken += self._staging.purged(member, purged, self._cluster.world.clock_of(member.name))
 
     def _served(self, member: Member, request: Request, response: Response) -> None:
+        count_errors(response, self._cluster.world.history)
         wrong = wrongly_served(member, request, response)
         if wrong is not None:
             self._broken.append(wrong)

@@ -6,17 +6,22 @@ fence, which it tests: it reads the replica's ``partition.metadata`` itself.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from layout import partition_metadata
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.scan import read_metadata_file
+from reconciler.protocol import LeaderAndIsrResponse, StopReplicaResponse, UpdateMetadataResponse
 from reconciler.simulator.cluster import Member
 from reconciler.simulator.kernel import (
+    AlterIsrResponse,
     EpochEndRequest,
     EpochEndResponse,
     FetchRequest,
     FetchResponse,
+    Journal,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ProduceRequest,
@@ -59,6 +64,21 @@ def wrongly_served(member: Member, request: Request, response: Response) -> str 
         return None  # the disk failed, or was replaced after that, and the broker has not noticed yet
     found = _topic_id(f"{entry.log_dir}/{entry.path}", at)
     return None if found == request.topic_id else f"{what}, and {entry.path} on its disk has {found or 'none'}"
+
+
+def count_errors(response: Response, journal: Journal) -> None:
+    """Count the error of an answer, and those of the partitions in it, by the kind of request."""
+    kind = type(response).__name__.removesuffix("Response")
+    if isinstance(response, LeaderAndIsrResponse | StopReplicaResponse):
+        found = Counter(each.error for topic in response.topics for each in topic.partitions)
+        found[response.error] += 1
+    elif isinstance(response, (*_ANSWERS, AlterIsrResponse, UpdateMetadataResponse)):
+        found = Counter([int(response.error)])
+    else:
+        return
+    for error, times in found.items():
+        if error != KafkaError.NONE:
+            journal.reach(f"answer {kind} {KafkaError(error).name}", times)
 
 
 def _topic_id(path: str, partition: TopicPartition) -> TopicId | None:

@@ -18,7 +18,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from layout.directory_name import parse_staged
+from layout.directory_name import DirectoryKind, parse, parse_staged
 from layout.ids import TopicId
 from layout.ours import StagedRecord
 from layout.scheme import STAGING_DIR
@@ -47,6 +47,7 @@ class _LastLook:
         names: serial of a disk → name → when it was seen first, by the machine's time; None: it was staged while the
             broker was down or starting, so that the time is not known.
         purged: records of the replicas that were reported as purged since.
+        changed: whether its disks were changed since.
         settings: of the store; what a topic of the same name brings along may have changed them within an event.
     """
 
@@ -55,6 +56,7 @@ class _LastLook:
     staged: dict[int, dict[str, StagedRecord | None]] = field(default_factory=dict)
     names: dict[int, dict[str, int | None]] = field(default_factory=dict)
     purged: list[StagedRecord] = field(default_factory=list)
+    changed: bool = True
     settings: Settings = field(default_factory=Settings)
 
 
@@ -74,7 +76,7 @@ class StagingWatch:
         record = purged.record
         if record is None:
             return  # an empty directory: its replica was reported before, or the next look misses it
-        self._looks.setdefault(member.node_id, _LastLook()).purged.append(record)
+        self._seen(member).purged.append(record)
         if record.due_ms > now_ms:
             yield f"{member.name} purged {purged.location}, {_too_early(record, now_ms)}"
 
@@ -84,7 +86,8 @@ class StagingWatch:
         A replica that is staged and restored at once is seen only here. Only names are read, because nothing else can
         be read safely in the middle of a change.
         """
-        disks, seen = member.disks, self._looks.setdefault(member.node_id, _LastLook())
+        disks, seen = member.disks, self._seen(member)
+        seen.changed = True
         for number in disks.online:
             known = seen.names.setdefault(disks.serial(number), {})
             names = _staged_names(f"{disks.log_dirs[number]}/{STAGING_DIR}")
@@ -96,10 +99,17 @@ class StagingWatch:
                 known[name] = None if seen.store is None else now_ms
                 yield from self._check_staged(member, name)
 
-    def look(self, member: Member, now_ms: int) -> Iterator[str]:
-        """Check the disks of a machine after an event, at its time, and yield what is wrong."""
-        seen = self._looks.setdefault(member.node_id, _LastLook())
+    def look(self, member: Member, now_ms: int, *, everywhere: bool = True) -> Iterator[str]:
+        """Check the disks of a machine after an event, at its time, and yield what is wrong.
+
+        ``everywhere``: also if no disk of the machine was changed since the last look, as by a fault.
+        """
+        seen = self._seen(member)
+        if not (everywhere or seen.changed) and member.running and member.broker.store is seen.store:
+            seen.settings = seen.store.settings
+            return
         yield from self.look_inside(member, now_ms)
+        seen.changed = False
         if not member.running:
             seen.store, seen.live = None, {}
             return
@@ -118,6 +128,12 @@ class StagingWatch:
             yield from _vanished(member, seen, live, identities)
         seen.store, seen.live = store, live
         seen.purged.clear()
+
+    def _seen(self, member: Member) -> _LastLook:
+        found = self._looks.get(member.node_id)
+        if found is None:
+            found = self._looks[member.node_id] = _LastLook()
+        return found
 
     def _changes(
         self, member: Member, seen: _LastLook
@@ -161,7 +177,7 @@ class StagingWatch:
         for partition, replica in self._oracle.on(member.node_id).items():
             if (staged.topic_id, staged.partition) != (replica.topic_id, partition.partition):
                 continue
-            if replica.isr == (member.node_id,) and self._acknowledged(partition):
+            if replica.isr == (member.node_id,) and self._acknowledged(partition) and not _is_copied(member, partition):
                 yield (
                     f"{member.name} staged {partition}, the only replica in sync, which holds acknowledged records of "
                     f"topic ID {replica.topic_id}"
@@ -185,6 +201,13 @@ def _vanished(
         got_its_id = now is not None and entry.topic_id is None and now[:2] == entry[:2]
         if now != entry and not got_its_id and (entry.topic_id or _ZERO_ID, number) not in here:
             yield f"{member.name} let go of {topic}-{number} of topic ID {entry.topic_id}, and did not stage it"
+
+
+def _is_copied(member: Member, partition: TopicPartition) -> bool:
+    """Whether a whole copy waits on another disk, so that the original of a move may be staged (KIP516-3)."""
+    names = (name for number in member.disks.online for name in _staged_names(member.disks.log_dirs[number]))
+    futures = (each for each in map(parse, names) if each.kind is DirectoryKind.FUTURE)
+    return any((each.topic, each.partition) == (partition.local_topic, partition.partition) for each in futures)
 
 
 def _staged_names(path: str) -> set[str]:

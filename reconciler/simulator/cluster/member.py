@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from layout.topic import TopicPartition
 from logstore import check_fields
 from logstore.purge import Purged
 from reconciler.errors import UsageError
@@ -167,6 +168,11 @@ class Member:
     def shut_down(self) -> None:
         """Stop the broker in order."""
         self._world.guarded(self.broker.shut_down)
+
+    def alter_log_dir(self, at: TopicPartition, number: int) -> None:
+        """Move a replica to another disk of the machine, by number from 0, while its broker is up (KIP516-3)."""
+        if self.running:
+            self.broker.alter_log_dir(at, number)
 
     def upgrade(self) -> None:
         """Stop the broker in order, if it is up, so that it starts as one of this release, which knows namespaces."""

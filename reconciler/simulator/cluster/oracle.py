@@ -58,6 +58,7 @@ class Oracle:
         self._leaving: dict[TopicPartition, tuple[ExpectedReplica, ...]] = {}
         self.left: set[PartitionIdentity] = set()
         self._read_at = -1
+        self._brokers: tuple[int, frozenset[int]] = (-1, frozenset())
 
     def config_nodes(self) -> dict[str, bytes]:
         """The contents of every node of configs, by path."""
@@ -91,7 +92,10 @@ class Oracle:
 
     def brokers(self) -> set[int]:
         """The brokers that are registered."""
-        return set(read_brokers(self._session))
+        written = self._zookeeper.nodes.last_transaction
+        if self._brokers[0] != written:
+            self._brokers = written, frozenset(read_brokers(self._session))
+        return set(self._brokers[1])
 
     def topics(self) -> dict[str, TopicId | None]:
         """Full name → topic ID, of every topic that is not being deleted."""

@@ -90,6 +90,7 @@ class History:
         folder: holds the disks of the run; left out of the lines, so that runs in two folders read the same.
         lines: in order.
         trace: every event: its time in ms since the beginning, its machine, its label.
+        reached: a kind and a name, such as ``verdict STALE_ID`` → how often the run came there.
     """
 
     def __init__(self, since_ms: Callable[[], int]) -> None:
@@ -97,6 +98,7 @@ class History:
         self.folder = ""
         self.lines: list[str] = []
         self.trace: list[tuple[int, str, str]] = []
+        self.reached: dict[str, int] = {}
         self._since_ms = since_ms
 
     def say(self, who: str, text: str) -> None:
@@ -105,6 +107,11 @@ class History:
         if self.folder:
             text = text.replace(f"{self.folder}/", "")
         self.lines.append(f"+{since_ms // 1000:06d}.{since_ms % 1000:03d}s {who}  {' '.join(text.splitlines())}")
+
+    def reach(self, what: str, times: int = 1) -> None:
+        """Count that the run came to an operation, a fault, a verdict, an error or a way of recovery."""
+        if times:
+            self.reached[what] = self.reached.get(what, 0) + times
 
     def happened(self, machine: str, label: str) -> None:
         """Add an event to the trace."""

@@ -245,7 +245,10 @@ class Faults:
 
     def happens(self, kind: str) -> bool:
         """Draw whether a fault of a kind happens to one message; draws also where the rate is 0."""
-        return self._random.random() < self.rates.of(kind)
+        drawn = self._random.random() < self.rates.of(kind)
+        if drawn:
+            self._world.history.reach(f"fault {kind}")
+        return drawn
 
     def crashed(self, machine: str) -> None:
         """Tell the target of a machine that it has lost its power."""
@@ -272,6 +275,7 @@ class Faults:
 
     def _happen(self, target: FaultTarget, kind: str, fault: Fault) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + 1
+        self._world.history.reach(f"fault {kind}")
 
         def act() -> None:
             said = fault(self._random)

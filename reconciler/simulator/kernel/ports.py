@@ -58,6 +58,9 @@ class Journal(Protocol):
     def say(self, who: str, text: str) -> None:
         """Add a line: who acted, and what was done."""
 
+    def reach(self, what: str, times: int = 1) -> None:
+        """Count that the run came to an operation, a fault, a verdict, an error or a way of recovery."""
+
 
 class Schedule(Protocol):
     """True time, chance, the lives of machines and the one queue of events: what the network and the faults need."""

@@ -60,6 +60,7 @@ class World:
             skew = self.randomness(f"clock of {machine}")
             wrong = skew.random() < self.faults.rates.clock_skew
             self._clocks[machine] = skew.randint(-_SKEW_MS, _SKEW_MS) if wrong else 0
+            self.history.reach("fault clock_skew", int(wrong))
         return MachineTimers(self, machine)
 
     def step(self) -> bool:

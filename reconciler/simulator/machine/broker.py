@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from layout import meta_properties
+from layout.ids import DirectoryId
 from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
 from layout.topic import TopicPartition
@@ -29,6 +30,7 @@ from reconciler.errors import ReconcilerError
 from reconciler.simulator.controller import Controller
 from reconciler.simulator.kernel import Journal, Network, Timers, broker_endpoint
 from reconciler.simulator.machine.configs import BrokerConfigs
+from reconciler.simulator.machine.counted_store import CountedStore
 from reconciler.simulator.machine.disks import MachineDisks
 from reconciler.simulator.machine.host import BrokerSettings, Host, MachineClock, short_path
 from reconciler.simulator.machine.hosted_replicas import HostedReplicas
@@ -120,17 +122,8 @@ class SimulatedBroker:
     def _begin(self) -> bool:
         host = Host(self.node_id, self._network, self._timers, self._journal, self.settings)
         host.log_dirs = self._disks.log_dirs
-        try:
-            store = open_store(
-                self._disks.log_dirs,
-                self.node_id,
-                disk=self._disks.disk,
-                clock=MachineClock(self._timers),
-                settings=self.settings,
-                say=host.say,
-            )
-        except LogStoreError as error:
-            host.say(f"does not start: {error}")
+        store = self._open(host)
+        if store is None:
             return False
         try:
             broker = Broker(store, self.node_id)
@@ -144,6 +137,40 @@ class SimulatedBroker:
         host.say(f"starts with {len(store)} replicas" + "".join(f"; {why}" for why in store.offline.values()))
         self._life.begin()
         return True
+
+    def alter_log_dir(self, at: TopicPartition, number: int) -> None:
+        """Move a replica to another disk, by number from 0; the history says what became of it."""
+        life, path = self._living, self._disks.log_dirs[number]
+        life.host.guarded(f"move of {at}", lambda: life.alter_log_dir(at, path))
+
+    def maintain(self, work: Callable[[LogStore], None]) -> None:
+        """While the broker is down, open its log dirs for a tool; if that fails, the history says why."""
+        assert not self.running, "a broker that is up holds the locks"
+        host = Host(self.node_id, self._network, self._timers, self._journal, self.settings)
+        host.log_dirs = self._disks.log_dirs
+        store = self._open(host)
+        if store is not None:
+            try:
+                work(store)
+            except BaseException:
+                store.abandon()  # the power is gone: nothing is written any more
+                raise
+            store.close()
+
+    def _open(self, host: Host) -> LogStore | None:
+        try:
+            return open_store(
+                self._disks.log_dirs,
+                self.node_id,
+                disk=self._disks.disk,
+                clock=MachineClock(self._timers),
+                settings=self.settings,
+                say=host.say,
+                reach=self._journal.reach,
+            )
+        except LogStoreError as error:
+            host.say(f"does not start: {error}")
+            return None
 
     def crash(self) -> None:
         """Lose everything in memory at once; the locks are released, and nothing is written."""
@@ -193,12 +220,13 @@ def open_store(
     clock: Clock,
     settings: BrokerSettings,
     say: Callable[[str], None],
+    reach: Callable[[str, int], None] = lambda what, times: None,
 ) -> LogStore:
     """Open a broker's log dirs, and recover what a crash left in them.
 
     A log dir without ``meta.properties`` is new, or on a disk that was replaced: it is formatted, in the scheme of the
     others. A log dir that holds something else is left out. A disk that fails is offline from the start.
-    What was formatted or left out is said, a line for each log dir.
+    What was formatted or left out is said, a line for each log dir; what is done with the store is counted.
 
     Raises:
         LogStoreError: no log dir can be used, or they do not belong together.
@@ -212,11 +240,15 @@ def open_store(
     scheme = schemes[0] if schemes else settings.scheme
     for path in new:
         try:
-            LogDir.format(path, MetaProperties(0, settings.cluster_id, node_id, None, scheme), disk=disk).close()
+            directory_id = DirectoryId(bytes.fromhex(disk.unique())) if settings.directory_ids else None
+            identity = MetaProperties(0, settings.cluster_id, node_id, directory_id, scheme)
+            LogDir.format(path, identity, disk=disk).close()
             say(f"{short_path(path)} is new, and is formatted")
         except OfflineLogDirError as error:
             say(f"{short_path(path)} is not formatted: {error}")
         except LogStoreError as error:
             usable.remove(path)
             say(f"{short_path(path)} is left out: {error}")
-    return LogStore.open(usable, StoreOptions(clock=clock, settings=settings.delays, disk=disk, jobs=0))
+    store = CountedStore.open(usable, StoreOptions(clock=clock, settings=settings.delays, disk=disk, jobs=0))
+    store.reach = reach
+    return store

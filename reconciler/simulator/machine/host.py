@@ -130,6 +130,8 @@ class BrokerSettings:
     """The form in which StopReplica requests travel. KIP-516's has topic IDs and no leader epochs, so a copy that comes
     late deletes what was assigned again since. Version 4 has leader epochs and no topic IDs, so it takes a topic for an
     earlier one of its name: only for a cluster whose controller does not delete at once (KIP516-10)."""
+    directory_ids: bool = False
+    """Give a log dir that it formats an ID of its own, without which no replica can be moved to it (KIP516-3)."""
     authorizer: AuthorizerSettings | None = None
     """Ask an authorizer before clients and administrators are obeyed (KIP37-6); None: everybody may do everything."""
     delays: Settings = field(default_factory=Settings)

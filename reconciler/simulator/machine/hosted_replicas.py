@@ -70,6 +70,20 @@ class HostedReplicas:
             partition.drop()
             self.ended(partition)
 
+    def moved(self, at: TopicPartition) -> None:
+        """Go on with the records of a replica at its new place, in the role that it has.
+
+        Raises:
+            LogStoreError: they cannot be read there; the role ends.
+        """
+        partition, replica = self._partitions.get(at), self._store.get(at)
+        if partition is not None and partition.log.replica.log_dir != replica.log_dir:
+            try:
+                partition.log = ReplicaLog(self._log_dirs[replica.log_dir], replica)
+            except LogStoreError:
+                self.drop(at)
+                raise
+
     def follow_the_store(self) -> None:
         """Drop each partition whose replica was staged, made anew under another ID, moved, or is offline."""
         entries, offline = self._store.entries(), self._store.offline

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeAlias
 
+from layout.topic import TopicPartition
 from logstore import KafkaError, LogStoreError
 from logstore.purge import Purged
 from reconciler.broker import Broker
@@ -290,6 +291,23 @@ class BrokerLife:
                     self.host.say(f"{partition.at}: records {before} to {partition.log.start - 1} are too old, and go")
             except LogStoreError as error:
                 self.host.say(f"{partition.at}: {error}")
+
+    def alter_log_dir(self, at: TopicPartition, path: str) -> None:
+        """Move a replica to another log dir, as Kafka's AlterReplicaLogDirs asks for; it keeps its role (KIP516-3)."""
+        target = next((each for each in self.store.log_dirs if each.path == path), None)
+        if target is None or target.identity.directory_id is None:
+            self.host.say(f"{at} is not moved: {short_path(path)} is not open, or has no ID")
+            return
+        hosted = self.replicas.get(at)
+        if hosted is not None:
+            hosted.log.flush()
+        before = self.store.get(at).log_dir
+        try:
+            self.store.move(at, target.identity.directory_id)
+            self.replicas.moved(at)
+        finally:
+            self.replicas.follow_the_store()
+        self.host.say(f"{at} is moved from {short_path(before)} to {short_path(path)}")
 
     def look_at_disks(self) -> None:
         """After an event: stop serving the replicas of disks that failed in it."""

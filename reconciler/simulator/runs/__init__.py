@@ -1,5 +1,6 @@
 """Histories of whole clusters: from a seed, or from a scenario that a person wrote."""
 
+from reconciler.simulator.runs.coverage import unreached
 from reconciler.simulator.runs.scenario import Scenario, parse_scenario, shipped_scenarios
 from reconciler.simulator.runs.simulation import (
     METADATA_FOLDER,
@@ -20,4 +21,5 @@ __all__ = [
     "shipped_scenarios",
     "shortest_failure",
     "simulate",
+    "unreached",
 ]

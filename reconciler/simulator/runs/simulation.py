@@ -27,8 +27,10 @@ from reconciler.simulator.controller import ControllerSettings, FewerPartitionsS
 from reconciler.simulator.kernel import START_MS, FaultRates
 from reconciler.simulator.machine import BrokerSettings
 from reconciler.simulator.placement import Placement
+from reconciler.simulator.runs.coverage import recoveries_counted
 from reconciler.simulator.runs.runner import play
 from reconciler.simulator.runs.scenario import Scenario
+from reconciler.simulator.runs.swarm import Swarm
 from reconciler.simulator.runs.workload import Workload
 from reconciler.simulator.zookeeper import AuthorizerSettings
 from reconciler.sources import save_state
@@ -63,6 +65,7 @@ class RunOutcome:
         broken: why it failed; None: all invariants held.
         digest: of the history and of the trace of its events: the same for the same seed.
         faults: kind → how often it happened.
+        reached: operation, fault, verdict, answer or way of recovery → how often the history came to it.
         events: the number of all events, including those while the cluster forms and comes to rest.
         simulated_ms: the true time that passed.
     """
@@ -75,6 +78,7 @@ class RunOutcome:
     faults: Mapping[str, int] = field(default_factory=dict)
     events: int = 0
     simulated_ms: int = 0
+    reached: Mapping[str, int] = field(default_factory=dict)
 
 
 def history_settings(
@@ -143,22 +147,23 @@ def simulate(
     The steps count from the moment at which the cluster has formed. Without settings there are five brokers and the
     default faults. The disks stay in ``folder``; None: nowhere.
     """
-    settings = settings or history_settings()
+    settings = Swarm.of(seed).applied(settings or history_settings())
     cluster = Cluster(settings, seed=seed, folder=folder)
     done, broken = 0, None
     try:
-        invariants, workload = Invariants(cluster), Workload(cluster)
-        cluster.start()
-        workload.begin()
-        while done < steps and cluster.world.step():
-            done += 1
-            invariants.look()
-            if done % _AUDIT_STEPS == 0:
-                check_audit(cluster)
-        workload.end()
-        converge(cluster, invariants)
-        check_converged(cluster, durable=settings.broker.flush_records == 1 and not settings.rates.disk_replaced)
-        let_delays_pass(cluster, invariants)
+        with recoveries_counted(cluster.world.history.reach):
+            invariants, workload = Invariants(cluster), Workload(cluster)
+            cluster.start()
+            workload.begin()
+            while done < steps and cluster.world.step():
+                done += 1
+                invariants.look()
+                if done % _AUDIT_STEPS == 0:
+                    check_audit(cluster)
+            workload.end()
+            converge(cluster, invariants)
+            check_converged(cluster, durable=settings.broker.flush_records == 1 and not settings.rates.disk_replaced)
+            let_delays_pass(cluster, invariants)
     except (ReconcilerError, LogStoreError) as error:
         broken = str(error)
     finally:
@@ -186,6 +191,7 @@ def _outcome(cluster: Cluster, done: int, broken: str | None) -> RunOutcome:
         dict(sorted(world.faults.counts.items())),
         world.events,
         world.now_ms - START_MS,
+        dict(sorted(world.history.reached.items())),
     )
 
 

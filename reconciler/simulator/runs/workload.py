@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from random import Random
+from typing import TypeAlias
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.protocol import DeletePartitionsRequest, DeletePartitionsResponse, DeletePartitionsTopic
 from reconciler.simulator.admin import NOT_GIVEN, Admin, AlterTopic, CommandOutcome, CreateTopic
-from reconciler.simulator.cluster import Cluster
+from reconciler.simulator.cluster import Cluster, Member
 from reconciler.simulator.kernel import Response, broker_endpoint
+from reconciler.simulator.runs.operator import Operator
+from reconciler.simulator.runs.swarm import Swarm
 
 NAMES = ("orders", "clicks", "payments", "audit.log", "__consumer_offsets", "org:orders", "net:orders")
 """The topics of a history."""
@@ -37,11 +40,27 @@ _CONFIGS = (
 )
 """Configs of topics, namespaces and the cluster, with the values that they get."""
 
-_MOST_PARTITIONS = 4
-_LONGEST_PAUSE_MS = 600
+_FIRST = 3
+"""How many topics are created at the beginning."""
+
+_AWAY, _AWAY_MS, _AGAIN_MS = 0.4, (200, 2_500), (20, 300, 1_500)
+"""How likely a broker is away during a command, for how long, and when a deleted topic is created again."""
+
+_KNOWN = 0.85
+"""How likely a command is about a topic that is there."""
+
+_MOST_PARTITIONS, _WIDE = 4, 0.3
+"""Partitions of a topic, and how likely it gets more of them where the history has such topics."""
+
+_BURST = (2, 6)
+"""How many actions come at once."""
 
 _WRITES_MS, _AT_ONCE = (1, 5, 20, 50, 200, 1_000), 2
 """When a topic that gets fewer partitions is written to, after the command, and how many records each time."""
+
+
+_Action: TypeAlias = Callable[[Admin, Random], tuple[str, CommandOutcome] | None]
+"""Gives a command, and returns what was commanded and what became of it; None: there was nothing to command."""
 
 
 class Workload:
@@ -50,61 +69,97 @@ class Workload:
     def __init__(self, cluster: Cluster) -> None:
         """Do nothing until :meth:`begin`."""
         self._cluster, self._random = cluster, cluster.world.randomness("workload")
-        self._goes_on = False
-        self._actions: list[tuple[int, Callable[[Admin, Random], tuple[str, CommandOutcome] | None]]] = [
-            (4, self._create),
-            (3, self._delete),
-            (2, self._grow),
-            (2, self._shrink),
-            (3, self._reassign),
-            (1, self._prefer),
-            (2, self._namespace),
-            (2, self._move_namespace),
-            (2, self._configure),
+        self._goes_on, self._swarm = False, Swarm.of(cluster.world.seed)
+        self._operator = Operator(cluster, self._swarm.features)
+        actions: list[tuple[int, str, _Action]] = [
+            (4, "create", self._create),
+            (3, "delete", self._delete),
+            (2, "grow", self._grow),
+            (2, "shrink", self._shrink),
+            (3, "reassign", self._reassign),
+            (1, "prefer", self._prefer),
+            (2, "namespace", self._namespace),
+            (2, "move_namespace", self._move_namespace),
+            (2, "configure", self._configure),
         ]
+        self._actions = [each for each in actions if each[1] == "create" or each[1] in self._swarm.features]
 
     def begin(self) -> None:
         """Act from here on, until :meth:`end`."""
         self._goes_on = True
         self._again()
+        for _ in range(_FIRST):
+            self._say(self._create)
 
     def end(self) -> None:
         """Stop acting."""
         self._goes_on = False
 
     def _again(self) -> None:
-        pause_ms = self._random.randint(1, _LONGEST_PAUSE_MS)
+        pause_ms = self._random.randint(1, self._swarm.longest_pause_ms)
         self._cluster.world.add(pause_ms, "", "workload", self._act)
 
     def _act(self) -> None:
         if not self._goes_on:
             return
         self._again()
+        burst = self._random.random() < self._swarm.burst
+        for _ in range(self._random.randint(*_BURST) if burst else 1):
+            self._act_once()
+
+    def _act_once(self) -> None:
         chance = self._random.random()
-        if chance < 0.45:
+        if chance < 0.30:
             for _ in range(self._random.randint(1, 4)):
                 self._cluster.producer.send(self._random.choice(NAMES))
-        elif chance < 0.65:
+        elif chance < 0.40:
             self._cluster.consumer.poll(NAMES)
-        elif chance < 0.70:
-            self._stop_or_start()
+        elif chance < 0.46:
+            if "stop" in self._swarm.features:
+                self._stop_or_start()
+        elif chance < 0.62:
+            self._operator.act()
         else:
             self._command()
 
     def _command(self) -> None:
-        weights, actions = zip(*self._actions, strict=True)
-        (action,) = self._random.choices(actions, weights)
-        active = self._cluster.active
+        weights = [weight for weight, _, _ in self._actions]
+        ((_, _, action),) = self._random.choices(self._actions, weights)
+        if "away" in self._swarm.features and self._random.random() < _AWAY:
+            self._go_away()
+        self._say(action)
+
+    def _say(self, action: _Action) -> None:
+        """Give a command to the active controller, if there is one; the history says what became of it."""
+        active, journal = self._cluster.active, self._cluster.world.history
         said = None if active is None else action(active.admin, self._random)
         if said is not None:
             text, outcome = said
+            journal.reach(f"command {text.partition(' ')[0]}")
+            if outcome.error is not KafkaError.NONE:
+                journal.reach(f"answer command {outcome.error.name}")
             became = "" if outcome.error is KafkaError.NONE else f": {outcome.error.name}"
-            self._cluster.world.history.say("admin", text + became)
+            journal.say("admin", text + became)
 
     def _write(self, topic: str) -> None:
         if self._goes_on:
             for _ in range(_AT_ONCE):
                 self._cluster.producer.send(topic)
+
+    def _go_away(self) -> None:
+        """Stop a broker, in order or not, for so long that it misses what is done next."""
+        running = [each for each in self._cluster.members.values() if each.running]
+        if len(running) > 2:
+            member = self._random.choice(running)
+            if self._random.random() < 0.5:
+                member.shut_down()
+            else:
+                self._cluster.world.crash(member.name)
+            self._cluster.world.add(self._random.randint(*_AWAY_MS), "", "workload", partial(self._come_back, member))
+
+    def _come_back(self, member: Member) -> None:
+        if self._goes_on:
+            member.start()
 
     def _stop_or_start(self) -> None:
         member = self._random.choice(list(self._cluster.members.values()))
@@ -113,18 +168,33 @@ class Workload:
         elif sum(each.running for each in self._cluster.members.values()) > 1:
             member.shut_down()
 
-    def _create(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome]:
-        topic, most = random.choice(NAMES), len(self._cluster.members)
+    def _topic(self, random: Random) -> str:
+        """Draw a name, most often of a topic that is there."""
+        known = sorted(self._cluster.oracle.topics())
+        return random.choice(known if known and random.random() < _KNOWN else NAMES)
+
+    def _create(self, admin: Admin, random: Random, topic: str | None = None) -> tuple[str, CommandOutcome]:
+        topic, most = topic or random.choice(NAMES), len(self._cluster.members)
         wanted = CreateTopic(topic, random.randint(1, _MOST_PARTITIONS), random.randint(1, min(3, most)))
+        if self._swarm.wide and random.random() < _WIDE:
+            wanted = CreateTopic(topic, random.randint(_MOST_PARTITIONS, self._swarm.wide), 1)
         text = f"creates {topic} with {wanted.partitions} partitions of {wanted.factor} replicas"
         return text, admin.create_topics([wanted])[topic]
 
     def _delete(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome]:
-        topic = random.choice(NAMES)
-        return f"deletes {topic}", admin.delete_topics([topic])[topic]
+        topic = self._topic(random)
+        outcome = admin.delete_topics([topic])[topic]
+        if outcome.error is KafkaError.NONE and random.random() < 0.5:
+            for pause_ms in _AGAIN_MS:
+                self._cluster.world.add(pause_ms, "", "workload", partial(self._create_again, topic))
+        return f"deletes {topic}", outcome
+
+    def _create_again(self, topic: str) -> None:
+        if self._goes_on and topic not in self._cluster.oracle.topics():
+            self._say(partial(self._create, topic=topic))
 
     def _grow(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome]:
-        topic, partitions = random.choice(NAMES), random.randint(2, _MOST_PARTITIONS + 2)
+        topic, partitions = self._topic(random), random.randint(2, _MOST_PARTITIONS + 2)
         outcome = admin.alter_topics([AlterTopic(topic, partitions, NOT_GIVEN)])[topic]
         return f"grows {topic} to {partitions} partitions", outcome
 

@@ -53,6 +53,7 @@ class Session:
         self.expired = False
         self._server = server
         self._pending: deque[tuple[Callable[[str], None], str]] = deque()
+        self._is_due = False
 
     def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequence: bool = False, parents: bool = False
@@ -175,12 +176,18 @@ class Session:
         while True:
             for session, changed in self._server.watches.get(watched, ()):
                 session._pending.append((changed, path))
-                self._server.timers.after(0, f"watch of {session.name}: {path}", session._notify_next)
+                if not session._is_due:
+                    session._is_due = True
+                    self._server.timers.after(0, f"watch of {session.name}: {path}", session._notify_all)
             if watched == "/":
                 return
             watched = watched.rpartition("/")[0] or "/"
 
-    def _notify_next(self) -> None:
-        if self._pending:
+    def _notify_all(self) -> None:
+        """Give the notifications that wait, all in one event; what follows from them is another event."""
+        self._is_due = False
+        for _ in range(len(self._pending)):
+            if not self._pending:
+                return  # the session ended with one of them
             changed, path = self._pending.popleft()
             changed(path)

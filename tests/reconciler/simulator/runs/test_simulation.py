@@ -72,7 +72,7 @@ def test_histories_keep_every_invariant(rates: str, durable: bool) -> None:
         assert outcome.broken is None, f"seed {seed}: {outcome.broken}"
         assert outcome.steps == 400 < outcome.events
         assert sum(outcome.faults.values()) > 0
-        assert outcome.simulated_ms > 180_000
+        assert outcome.simulated_ms > 10_000
 
 
 def test_histories_with_krafts_placement_keep_every_invariant_and_place_replicas_otherwise() -> None:
@@ -140,21 +140,21 @@ def fails_with(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 
 def test_the_shortest_beginning_of_a_history_that_fails_at_rest_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    fails_with(monkeypatch, "admin  creates")
+    fails_with(monkeypatch, "admin  deletes")
     settings = history_settings(3, FaultRates.none())
-    failed = simulate(34, 400, settings)
-    assert (failed.steps, failed.broken) == (400, "'admin  creates' was said")
+    failed = simulate(37, 400, settings)
+    assert (failed.steps, failed.broken) == (400, "'admin  deletes' was said")
     short = shortest_failure(failed, settings)
     assert 0 < short.steps < 400
     assert short.broken == failed.broken
-    assert simulate(34, short.steps - 1, settings).broken is None
-    assert simulate(34, short.steps, settings).digest == short.digest
+    assert simulate(37, short.steps - 1, settings).broken is None
+    assert simulate(37, short.steps, settings).digest == short.digest
 
 
 def test_a_shorter_beginning_that_fails_at_rest_is_found_where_the_history_broke_off_in_its_middle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fails_with(monkeypatch, "admin  creates")
+    fails_with(monkeypatch, "admin  deletes")
     look = Invariants.look
 
     def breaks_off(invariants: Invariants, *, everywhere: bool = False) -> None:
@@ -164,11 +164,11 @@ def test_a_shorter_beginning_that_fails_at_rest_is_found_where_the_history_broke
 
     monkeypatch.setattr(Invariants, "look", breaks_off)
     settings = history_settings(3, FaultRates.none())
-    failed = simulate(34, 2_000, settings)
+    failed = simulate(37, 2_000, settings)
     assert failed.broken == "too many deeds" and failed.steps < 2_000
     short = shortest_failure(failed, settings)
-    assert short.broken == "'admin  creates' was said"
-    assert simulate(34, short.steps - 1, settings).broken is None
+    assert short.broken == "'admin  deletes' was said"
+    assert simulate(37, short.steps - 1, settings).broken is None
 
 
 def test_a_history_that_fails_from_its_first_step_has_no_steps_at_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from reconciler.simulator.runs.workload import NAMES, Workload
 from tests.reconciler.simulator.conftest import NewCluster
 
 
-def history(new_cluster: NewCluster, seed: int, for_ms: int = 120_000) -> list[str]:
+def history(new_cluster: NewCluster, seed: int, for_ms: int = 30_000) -> list[str]:
     cluster = new_cluster(4, seed=seed)
     workload = Workload(cluster)
     workload.begin()
@@ -35,7 +35,7 @@ def test_names_come_back_so_that_a_topic_has_several_ids_in_one_history(new_clus
     cluster = new_cluster(3, seed=2)
     seen: dict[str, set[str]] = {}
     Workload(cluster).begin()
-    for _ in range(300):
+    for _ in range(40):
         cluster.run(for_ms=1_000)
         for topic, topic_id in cluster.oracle.topics().items():
             seen.setdefault(topic, set()).add(str(topic_id))
@@ -45,7 +45,7 @@ def test_names_come_back_so_that_a_topic_has_several_ids_in_one_history(new_clus
 def test_clients_write_and_read_all_the_time(new_cluster: NewCluster) -> None:
     cluster = new_cluster(3, seed=3)
     Workload(cluster).begin()
-    cluster.run(for_ms=120_000)
+    cluster.run(for_ms=60_000)
     assert len(cluster.producer.acknowledged) > 20
     assert sum(map(len, cluster.consumer.seen.values())) > 10
 
@@ -74,6 +74,6 @@ def test_nothing_is_done_before_the_beginning_or_after_the_end(new_cluster: NewC
 def test_one_broker_is_always_left_unless_a_fault_takes_it(new_cluster: NewCluster, seed: int) -> None:
     cluster = new_cluster(2, seed=seed)
     Workload(cluster).begin()
-    for _ in range(200):
+    for _ in range(40):
         cluster.run(for_ms=1_000)
         assert any(member.running for member in cluster.members.values())

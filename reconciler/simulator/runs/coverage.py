@@ -1,0 +1,85 @@
+"""Counts what histories came to: operations, faults, verdicts, answers, and the engine's ways of recovery.
+
+A history counts most of it where it happens. What the engine does by itself, at an open or when a disk fails, is read
+from its own log. :data:`EXPECTED` is what a soak must come to; what it does not come to, its promises do not cover.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+
+from reconciler.simulator.kernel import FaultRates
+
+_RECOVERIES: Mapping[str, re.Pattern[str]] = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "temporary_file_removed": "was left by a write that did not finish",
+        "topic_id_draft_removed": "was never finished, and is removed",
+        "draft_replica_removed": "was about to be created, and is removed",
+        "staging_undone": "was about to be staged or restored, and is live",
+        "purge_finished": "was purged, and its empty directory is removed",
+        "move_dropped": "its move to .* was cut short, and the copy goes",
+        "move_finished": "is moved from .* as a crash had left to be done",
+        "move_record_removed": "was moved here, and is live",
+        "move_waits_for_disk": "waits until .* can be opened",
+        "intent_carried_out": "this was cut short, and is carried out to its end$",
+        "intent_waits_for_disk": "this was cut short, and is carried out to its end; ",
+        "intent_traces_removed": "this came to its end before, and its last traces are removed",
+        "namespace_made_again": "was not there, and is made",
+        "full_disk_one_by_one": "; trying one by one",
+        "checkpoints_put_off": "the checkpoints cannot be written",
+        "stage_without_room": "replicas should be staged, and not all of them are",
+        "not_staged": "is not staged:",
+        "not_created": "is not created:",
+        "not_restored": "is not brought back:",
+    }.items()
+}
+"""Name of a way of recovery → what the engine's log says of it."""
+
+_FAULTS = tuple(each.name for each in fields(FaultRates))
+
+EXPECTED: tuple[str, ...] = (
+    *(f"fault {kind}" for kind in _FAULTS),
+    *(f"operation {name}" for name in ("create", "stage", "restore", "move", "purge")),
+    *(f"operator {name}" for name in ("restore", "move_disk", "purge", "convert")),
+    *(f"verdict {name}" for name in ("OK", "MISSING", "STALE_ID", "NOT_ASSIGNED", "UNKNOWN_TOPIC", "STAGED", "ABSENT")),
+    *(f"answer LeaderAndIsr {name}" for name in ("KAFKA_STORAGE_ERROR", "STALE_BROKER_EPOCH", "STALE_CONTROLLER_EPOCH")),
+    *(f"recovery {name}" for name in ("intent_carried_out", "draft_replica_removed", "temporary_file_removed")),
+)
+"""What the soak of a thousand seeds must come to; the line at its end says how often it did."""
+
+
+def unreached(reached: Mapping[str, int]) -> list[str]:
+    """List what a soak had to come to and did not."""
+    return [what for what in EXPECTED if not reached.get(what)]
+
+
+@contextmanager
+def recoveries_counted(reach: Callable[[str], None]) -> Iterator[None]:
+    """Count the engine's ways of recovery, by its log, while a history is played."""
+    handler, loggers = _Counting(reach), [logging.getLogger(name) for name in ("logstore", "reconciler")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
+
+
+class _Counting(logging.Handler):
+    def __init__(self, reach: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._reach = reach
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Count what a line of the log says."""
+        said = record.getMessage()
+        for name, pattern in _RECOVERIES.items():
+            if pattern.search(said):
+                self._reach(f"recovery {name}")
+                return

@@ -1,0 +1,142 @@
+"""An operator beside the controller, who works on the machines: moves, restores, purges, conversions.
+
+A move between disks is asked of a broker that is up, as Kafka's AlterReplicaLogDirs is. Everything else is done by a
+tool, while the broker is down: an operator stops one for it where none is down. The power may be cut at any change.
+Nobody tells the controller of any of it: what an operator should not have restored, the next FULL request stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from random import Random
+
+from layout.errors import LayoutError
+from layout.scheme import Scheme
+from logstore import LogStoreError
+from logstore.namespaces import convert
+from logstore.store import LogStore
+from reconciler.simulator.cluster import Cluster, Member
+
+_CUT_SHORT, _CHANGES = 0.35, 120
+"""How likely the power is cut in the middle of the work, and within how many changes."""
+
+_MOST_AT_ONCE = 3
+_RUNNING_LEFT = 2
+"""An operator stops no broker while only so many are up."""
+
+
+class Operator:
+    """Works on the machines of one cluster."""
+
+    def __init__(self, cluster: Cluster, features: frozenset[str]) -> None:
+        """``features``: what this operator does; see :mod:`reconciler.simulator.runs.swarm`."""
+        self._cluster, self._random = cluster, cluster.world.randomness("operator")
+        tools: Mapping[str, Callable[[Member, LogStore, Random], str | None]] = {
+            "move_disk": _move,
+            "restore": _restore,
+            "purge": _purge,
+            "convert": _convert,
+        }
+        self._tools = {name: tool for name, tool in tools.items() if name in features}
+        self._moves = "move_disk" in features
+
+    def act(self) -> None:
+        """Do something on one machine."""
+        if self._moves and self._random.random() < 0.5:
+            self._move_while_running()
+        elif self._tools:
+            self._maintain()
+
+    def _move_while_running(self) -> None:
+        members = [each for each in self._cluster.members.values() if each.running]
+        member = self._random.choice(members) if members else None
+        replicas = [] if member is None else list(member.broker.store.replicas())
+        if member is not None and replicas:
+            self._may_lose_power(member)
+            for replica in self._random.sample(replicas, min(len(replicas), _MOST_AT_ONCE)):
+                number = self._random.randrange(len(member.disks.log_dirs))
+                self._cluster.world.guarded(partial(member.alter_log_dir, replica.partition, number))
+
+    def _maintain(self) -> None:
+        member = self._stopped()
+        if member is None:
+            return
+        names = sorted(self._tools)
+        chosen = self._random.choices(names, k=self._random.randint(1, _MOST_AT_ONCE))
+        self._may_lose_power(member)
+        self._cluster.world.guarded(partial(member.broker.maintain, partial(self._work, member, chosen)))
+        if self._random.random() < 0.7:
+            member.start()
+
+    def _work(self, member: Member, chosen: Sequence[str], store: LogStore) -> None:
+        """Use tools on the open log dirs of a broker that is down."""
+        for name in chosen:
+            try:
+                said = self._tools[name](member, store, self._random)
+                self._cluster.world.history.reach(f"operator {name}", int(said is not None))
+            except (LogStoreError, LayoutError) as error:
+                said = f"cannot {name}: {error}"
+                self._cluster.world.history.reach(f"error {name} {type(error).__name__}")
+            if said is not None:
+                self._cluster.world.history.say("operator", f"{member.name}: {said}")
+
+    def _stopped(self) -> Member | None:
+        """Give a machine whose broker is down; stop one where none is."""
+        members = list(self._cluster.members.values())
+        stopped = [each for each in members if not each.running]
+        if stopped:
+            return self._random.choice(stopped)
+        if len(members) <= _RUNNING_LEFT:
+            return None
+        member = self._random.choice(members)
+        member.shut_down()
+        return None if member.running else member
+
+    def _may_lose_power(self, member: Member) -> None:
+        if self._cluster.settings.rates.power_cut and self._random.random() < _CUT_SHORT:
+            self._cluster.world.stop_after(member.name, self._random.randrange(_CHANGES))
+
+
+def _move(member: Member, store: LogStore, random: Random) -> str | None:
+    replicas, targets = (
+        list(store.replicas()),
+        [each for each in store.log_dirs if each.identity.directory_id is not None],
+    )
+    if not replicas or not targets:
+        return None
+    replica, directory_id = random.choice(replicas), random.choice(targets).identity.directory_id
+    assert directory_id is not None, "those without one were left out"
+    moved = store.move(replica.partition, directory_id)
+    return f"{moved.partition} lies in {member.disks.log_dirs.index(moved.log_dir) + 1} now"
+
+
+def _restore(member: Member, store: LogStore, random: Random) -> str | None:
+    """Bring back what is staged, whether anybody wants it or not; what lives under its name keeps the name."""
+    staged = store.staged()
+    if not staged:
+        return None
+    chosen = random.choice(staged)
+    if chosen.partition is not None and store.find(chosen.partition) is not None:
+        return f"{chosen.location} stays staged, for {chosen.partition} is live"
+    return f"{store.restore(chosen).partition} is restored"
+
+
+def _purge(member: Member, store: LogStore, random: Random) -> str | None:
+    """Purge some of what is due, and then stop, as a purge that is cancelled does."""
+    count = 0
+    for _ in range(random.randint(1, 20)):
+        gone = store.purge_step()
+        if gone is None:
+            break
+        member.purged(gone)
+        count += 1
+    return f"{count} directories are purged" if count else None
+
+
+def _convert(member: Member, store: LogStore, random: Random) -> str | None:
+    scheme = random.choice(list(Scheme))
+    if all(each.scheme is scheme for each in store.log_dirs):
+        return None
+    convert(store, scheme)
+    return f"is laid out as {scheme}"

@@ -1,0 +1,91 @@
+"""What a history plays and what it leaves out: swarm testing, drawn from the seed.
+
+A history in which everything happens hides what only shows where something does *not* happen: what is never restored,
+deleted or moved piles up, and rare pairs meet. So each seed switches some features off, and has a pace and delays of
+its own. Source: Groce et al., *Swarm Testing*, 2012.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Self
+
+from logstore import DELETE_DELAY, STALE_DELAY, Settings
+from reconciler.simulator.cluster import ClusterSettings
+
+FEATURES = (
+    *("delete", "grow", "shrink", "reassign", "prefer", "namespace", "move_namespace", "configure", "stop"),
+    *("away", "move_disk", "restore", "purge", "convert", "plan", "repair"),
+)
+"""What administrators and operators do; a topic is created in every history."""
+
+_OFF = 0.25
+"""How likely a feature is switched off."""
+
+_PAUSES_MS = (60, 150, 400, 2_500)
+_BURSTS = (0.0, 0.15, 0.4)
+_STALE_MS, _DELETED_MS = (1_000, 20_000, 300_000), (500, 5_000, 60_000)
+_PURGES_MS = (1_000, 10_000, 60_000)
+_FETCHES_MS = (2_000, 2_000, 5_000)
+
+_WIDE, _WIDEST, _EVERY = (12, 40), 500, 70
+"""Partitions of a wide topic: up to the first numbers often, the last one in one history of so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swarm:
+    """What one history plays.
+
+    Attributes:
+        features: of :data:`FEATURES`, those that are on.
+        longest_pause_ms: between two actions.
+        burst: how likely an action is followed by several at once.
+        wide: partitions of the topics that have more than a few; 0: there are none.
+        stale_ms: how long stale replicas are staged.
+        deleted_ms: how long deleted replicas are staged.
+        purge_ms: between two purges of a broker.
+        fetch_wait_ms: how long a fetch waits for records; long waits leave room for other events.
+        directory_ids: whether log dirs have IDs, which moves between disks need.
+    """
+
+    features: frozenset[str]
+    longest_pause_ms: int
+    burst: float
+    wide: int
+    stale_ms: int
+    deleted_ms: int
+    purge_ms: int
+    fetch_wait_ms: int
+    directory_ids: bool
+
+    @classmethod
+    def of(cls, seed: int) -> Self:
+        """Draw what the history of a seed plays."""
+        random = Random(f"{seed}/swarm")
+        features = frozenset(each for each in FEATURES if random.random() >= _OFF)
+        wide = random.choice((0, *_WIDE))
+        if random.randrange(_EVERY) == 0:
+            wide = _WIDEST
+        return cls(
+            features,
+            random.choice(_PAUSES_MS),
+            random.choice(_BURSTS),
+            wide,
+            random.choice(_STALE_MS),
+            random.choice(_DELETED_MS),
+            random.choice(_PURGES_MS),
+            random.choice(_FETCHES_MS),
+            "move_disk" in features or random.random() < 0.5,
+        )
+
+    def applied(self, settings: ClusterSettings) -> ClusterSettings:
+        """Give the settings of a cluster with the delays and the log dirs of this history."""
+        broker = replace(
+            settings.broker,
+            delays=Settings({"": {STALE_DELAY: self.stale_ms, DELETE_DELAY: self.deleted_ms}}),
+            purge_ms=self.purge_ms,
+            fetch_wait_ms=self.fetch_wait_ms,
+            directory_ids=self.directory_ids,
+        )
+        return replace(settings, broker=broker)

@@ -1,0 +1,74 @@
+"""An operator works on machines whose brokers are up or down; a broker goes on with what it finds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from layout.topic import TopicPartition
+from reconciler.simulator.cluster import Cluster, ClusterSettings
+from reconciler.simulator.kernel import FaultRates
+from reconciler.simulator.machine import BrokerSettings
+from reconciler.simulator.runs.operator import Operator
+from tests.reconciler.simulator.conftest import NewCluster
+
+ORDERS = TopicPartition("orders", 0)
+
+
+def with_directory_ids(rates: FaultRates | None = None) -> ClusterSettings:
+    return ClusterSettings(3, 2, rates=rates or FaultRates.none(), broker=BrokerSettings(directory_ids=True))
+
+
+def test_a_replica_that_moves_to_another_disk_keeps_its_role_and_its_records() -> None:
+    with Cluster(with_directory_ids(), seed=1) as cluster:
+        cluster.create_topic("orders", assignment={0: [1, 2]})
+        values = cluster.produce("orders", 3)
+        member = cluster.members[1]
+        before = member.broker.store.get(ORDERS).log_dir
+        number = 1 - member.disks.log_dirs.index(before)
+        member.alter_log_dir(ORDERS, number)
+        assert member.broker.store.get(ORDERS).log_dir == member.disks.log_dirs[number] != before
+        assert member.broker.replicas.get(ORDERS) is not None
+        assert cluster.consume("orders") == values
+        assert cluster.produce("orders", 1)
+        assert [each.record and each.record.verdict for each in member.broker.store.staged()] == ["MOVED"]
+
+
+def test_a_log_dir_without_an_id_gets_no_replica_by_a_move(new_cluster: NewCluster) -> None:
+    cluster = new_cluster(1, seed=2)
+    cluster.create_topic("orders")
+    member = cluster.members[1]
+    before = member.broker.store.get(ORDERS)
+    member.alter_log_dir(ORDERS, 1 - member.disks.log_dirs.index(before.log_dir))
+    assert member.broker.store.get(ORDERS) == before
+    assert "orders-0 is not moved" in cluster.world.history.lines[-1]
+
+
+@pytest.mark.parametrize("feature", ["restore", "purge", "convert", "move_disk"])
+def test_each_tool_is_used_and_what_it_does_is_counted(feature: str) -> None:
+    settings = with_directory_ids()
+    settings = replace(settings, broker=replace(settings.broker, purge_ms=600_000))
+    with Cluster(settings, seed=3) as cluster:
+        cluster.create_topic("orders", 4, 2)
+        cluster.create_topic("clicks", 2, 2)
+        cluster.delete_topic("clicks")
+        cluster.run(for_ms=120_000)
+        operator = Operator(cluster, frozenset({feature}))
+        for _ in range(12):
+            operator.act()
+            cluster.run(for_ms=1_000)
+        assert cluster.world.history.reached.get(f"operator {feature}"), cluster.world.history.lines[-30:]
+
+
+def test_the_power_may_go_in_the_middle_of_the_work_and_the_machine_starts_again() -> None:
+    with Cluster(with_directory_ids(FaultRates(power_cut=0.0001)), seed=4) as cluster:
+        cluster.create_topic("orders", 6, 2)
+        operator = Operator(cluster, frozenset({"convert", "move_disk"}))
+        for _ in range(30):
+            operator.act()
+            for member in cluster.members.values():
+                member.start()
+            cluster.run(for_ms=8_000)
+        assert any("crashes" in line for line in cluster.world.history.lines)
+        assert cluster.world.history.reached["operator convert"]
