@@ -14,6 +14,7 @@ import multiprocessing
 import sys
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -96,7 +97,12 @@ def play(work: tuple[int, int, int]) -> Played:
     faults, durable = MOODS[mood]
     placement = list(Placement)[seed // len(MOODS) % len(Placement)]
     settings = history_settings(brokers, FaultRates.parse(faults), durable=durable, placement=placement)
-    outcome = simulate(seed, steps, settings)
+    try:
+        outcome = simulate(seed, steps, settings)
+    except Exception as error:  # noqa: BLE001 - a bug ends its own seed, and the soak goes on and tells of it
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        broken = f"{type(error).__name__} in {where.name}, line {where.lineno}: {error}"
+        return Played(seed, mood, placement, steps, 0, {}, broken)
     return Played(seed, mood, placement, outcome.steps, outcome.events, outcome.reached, outcome.broken)
 
 

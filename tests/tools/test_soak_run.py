@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 import pytest
 
+from reconciler.simulator import runs
 from reconciler.simulator.kernel import FaultRates
 from reconciler.simulator.placement import Placement
 from tools import soak_run
@@ -50,3 +52,27 @@ def test_what_makes_no_sense_is_refused(arguments: list[str], capsys: pytest.Cap
         soak_run.main(arguments)
     assert stopped.value.code == 2
     assert "tools/soak" in capsys.readouterr().err
+
+
+def test_a_path_that_was_not_reached_is_named_and_fails_a_run_that_asked_for_every_path(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreached(reached: Mapping[str, int]) -> list[str]:
+        return ["operation never"]
+
+    monkeypatch.setattr(soak_run, "unreached", unreached)
+    given = ["--seeds", "1", "--steps", "5", "--brokers", "2", "--jobs", "1"]
+    assert soak_run.main(given) == 0
+    assert soak_run.main([*given, "--every-path"]) == 1
+    out = capsys.readouterr().out
+    assert out.count("not reached, of what 1,000 seeds should reach: operation never") == 2
+    assert "\nverdict: " in out and "\noperation: " in out
+
+
+def test_a_bug_that_raises_fails_its_own_seed_and_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(seed: int, steps: int, settings: object) -> None:
+        raise KeyError("orders")
+
+    monkeypatch.setattr(runs, "simulate", fails)
+    played = soak_run.play((3, 10, 2))
+    assert played.broken is not None and played.broken.startswith("KeyError in fails")

@@ -6,6 +6,8 @@ has some time. After that, this must hold::
     brokers    each has exactly the replicas that the controller wants, under the right topic IDs, on its disks and in
                memory, and no leftovers
     staging    nothing is staged beyond its due time, by its machine's clock, and the purge after that
+    requests   another controller's FULL requests change nothing
+    files      a broker has few files open on each disk
     configs    each broker's store goes by the delays that are in force in ZooKeeper
     audit      the audit gives every disk the verdicts that follow from the znodes
     replicas   the in-sync ones hold the same records on their disks, all of their own topic ID, and serve these
@@ -45,6 +47,12 @@ made, or whose disk failed, stays offline until its broker starts again (FACTS Â
 _WAIT_MS = 3_600_000
 """How far all clocks are set forward while a deletion waits for its delay."""
 
+_CHANGES = ("create", "stage", "stage_copy", "restore", "write_topic_id")
+"""Operations of a store that a request may cause."""
+
+_OPEN_FILES = 24
+"""The most files that a broker at rest has open on one disk, however many replicas it has."""
+
 _LEFTOVER_KINDS = ("leftover", "foreign", "delete", "stray", "future")
 """Kinds of rows that no log dir has at rest; the last three are unfinished replicas, or names that Kafka gives."""
 
@@ -58,14 +66,17 @@ def converge(cluster: Cluster, invariants: Invariants) -> None:
     world = cluster.world
     _put_right(cluster)
     restart_ms = world.now_ms + _RESTART_MS
-    quiet_ms, end_ms = world.now_ms + 3 * cluster.settings.broker.purge_ms, world.now_ms + WITHIN_MS
+    settings = cluster.settings.broker
+    # A broker notices a disk that failed under it at its next flush, and purges what is due after its start.
+    quiet_ms = world.now_ms + max(3 * settings.purge_ms, settings.flush_ms + _SETTLED_MS)
+    settled_ms, end_ms = max(_SETTLED_MS, 2 * settings.purge_ms + _LOOK_MS), world.now_ms + WITHIN_MS
     while True:
         unfinished = list(_unfinished(cluster))
         if not unfinished and world.now_ms >= quiet_ms:
             return
         if unfinished and world.now_ms >= end_ms:
             raise BrokenInvariantError(f"after {WITHIN_MS // 1000} quiet seconds: {'; '.join(unfinished[:5])}")
-        quiet_ms = max(quiet_ms, world.now_ms + _SETTLED_MS if unfinished else 0)
+        quiet_ms = max(quiet_ms, world.now_ms + settled_ms if unfinished else 0)
         if world.now_ms >= restart_ms:
             restart_ms = world.now_ms + _RESTART_MS
             _restart_where_replicas_are_offline(cluster)
@@ -131,11 +142,42 @@ def check_converged(cluster: Cluster, *, durable: bool = False) -> None:
     wrong += [sentence for member in cluster.members.values() for sentence in _wrong_in_staging(cluster, member)]
     wrong += [sentence for member in cluster.members.values() for sentence in _wrong_in_settings(cluster, member)]
     wrong += audit_differences(cluster)
+    wrong += _too_many_files(cluster)
     wrong += _wrong_in_replicas(cluster)
     if durable:
         wrong += _lost_records(cluster)
     if wrong:
         raise BrokenInvariantError("at rest: " + "; ".join(wrong[:8]))
+
+
+def check_full_changes_nothing(cluster: Cluster, invariants: Invariants) -> None:
+    """Let another controller take over a cluster at rest: its FULL requests must find nothing to do (KIP516-5).
+
+    Raises:
+        BrokenInvariantError: a broker staged, restored, made or changed a replica, or the cluster is no longer at rest.
+    """
+    world, active = cluster.world, cluster.active
+    session = None if active is None else active.broker.session
+    if session is None:
+        raise BrokenInvariantError("there is no controller at rest")
+    before = _changes(cluster)
+    session.expire()
+    end_ms, settled_ms = world.now_ms + WITHIN_MS, world.now_ms + _SETTLED_MS
+    while world.now_ms < settled_ms:
+        unfinished = list(_unfinished(cluster))
+        settled_ms = max(settled_ms, world.now_ms + _SETTLED_MS if unfinished else 0)
+        if unfinished and world.now_ms >= end_ms:
+            raise BrokenInvariantError(f"after another controller took over: {'; '.join(unfinished[:5])}")
+        _run_and_check(cluster, invariants, _LOOK_MS)
+    after = _changes(cluster)
+    if after != before:
+        done = ", ".join(f"{what} {after[what] - before[what]}" for what in after if after[what] != before[what])
+        raise BrokenInvariantError(f"FULL requests to a cluster at rest changed its disks: {done}")
+
+
+def _changes(cluster: Cluster) -> dict[str, int]:
+    """How often brokers changed which replicas they have."""
+    return {what: cluster.world.history.reached.get(f"operation {what}", 0) for what in _CHANGES}
 
 
 def let_delays_pass(cluster: Cluster, invariants: Invariants) -> None:
@@ -184,6 +226,7 @@ def _unfinished(cluster: Cluster) -> Iterator[str]:
         yield "there is no controller"
         return
     channels = active.controller.work.core.channels
+    yield from (f"{replica} is offline" for replica in sorted(active.controller.context.offline))
     for node_id in cluster.members:
         if channels.waiting(node_id):
             yield f"{channels.waiting(node_id)} requests to broker {node_id} are not answered"
@@ -231,6 +274,22 @@ def _is_half_removed(cluster: Cluster, member: Member, row: Mapping[str, Any]) -
     """
     was_replaced = any(f" {member.name}  disk_replaced: " in line for line in cluster.world.history.lines)
     return was_replaced and row["kind"] == "foreign" and not os.listdir(f"{row['log_dir']}/{row['name']}")
+
+
+def _too_many_files(cluster: Cluster) -> Iterator[str]:
+    paths = [each for each in (_path_of(number) for number in os.listdir("/proc/self/fd")) if each is not None]
+    for member in cluster.members.values():
+        for log_dir in member.disks.log_dirs:
+            count = sum(path.startswith(log_dir) for path in paths)
+            if count > _OPEN_FILES:
+                yield f"{member.name} has {count} files open in {log_dir}"
+
+
+def _path_of(descriptor: str) -> str | None:
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except FileNotFoundError:
+        return None  # the listing's own
 
 
 def _wrong_in_staging(cluster: Cluster, member: Member) -> Iterator[str]:

@@ -7,6 +7,7 @@ on the engine's reports nor on its memory::
               with a due time that is not before the delay of its topic
     gone      purged, and due by its machine's clock; or live again under its topic ID
     live      until it is staged: a replica never vanishes, and no other one takes its place
+    back      what comes live is restored where it lies staged, with its checkpoint entries (``returns``)
 
 Changes that a crash or a failed disk undoes are checked when the broker is up again.
 Source: DESIGN §5; KIP516-5, KIP516-6, KIP516-7.
@@ -26,6 +27,7 @@ from layout.topic import TopicPartition
 from logstore import DELETE_DELAY, STALE_DELAY, LogStoreError, Settings
 from logstore.purge import Purged
 from logstore.store import Entry, LogStore
+from reconciler.simulator.checks.returns import lost_offsets, shared_directories, wrongly_made
 from reconciler.simulator.cluster import Member, Oracle
 from reconciler.text import moment
 from reconciler.verdicts import Verdict
@@ -124,8 +126,12 @@ class StagingWatch:
             undone = (str(record.topic_id), record.partition) in identities
             if record.due_ms > now_ms and not undone and record not in seen.purged:
                 yield f"{member.name} lost {name}, {_too_early(record, now_ms)}"
+        back = [record for _, record in went]
         if same_life:
             yield from _vanished(member, seen, live, identities)
+            yield from wrongly_made(member, seen.live, live, back)
+        yield from lost_offsets(member, live, back)
+        yield from shared_directories(member, live)
         seen.store, seen.live = store, live
         seen.purged.clear()
 

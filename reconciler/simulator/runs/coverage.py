@@ -42,13 +42,28 @@ _RECOVERIES: Mapping[str, re.Pattern[str]] = {
 
 _FAULTS = tuple(each.name for each in fields(FaultRates))
 
+_VERDICTS = (
+    *("ABSENT", "IN_FLIGHT", "MARKED_DELETE", "MISSING", "NOT_ASSIGNED", "NOT_COMPARED", "OK", "STAGED", "STAGED_DUE"),
+    *("STALE_ID", "UNKNOWN_TOPIC"),
+)
+_ANSWERS = (
+    *("LeaderAndIsr KAFKA_STORAGE_ERROR", "LeaderAndIsr STALE_BROKER_EPOCH", "LeaderAndIsr STALE_CONTROLLER_EPOCH"),
+    *("StopReplica KAFKA_STORAGE_ERROR", "UpdateMetadata STALE_BROKER_EPOCH", "UpdateMetadata STALE_CONTROLLER_EPOCH"),
+    *("Fetch FENCED_LEADER_EPOCH", "Fetch UNKNOWN_LEADER_EPOCH", "Fetch UNKNOWN_TOPIC_ID", "Produce UNKNOWN_TOPIC_ID"),
+)
+_WAYS = (
+    *("temporary_file_removed", "draft_replica_removed", "move_dropped", "move_record_removed", "intent_carried_out"),
+    "namespace_made_again",
+)
+
 EXPECTED: tuple[str, ...] = (
     *(f"fault {kind}" for kind in _FAULTS),
+    *(f"command {name}" for name in ("creates", "deletes", "grows", "reassigns", "elects", "sets")),
     *(f"operation {name}" for name in ("create", "stage", "restore", "move", "purge")),
-    *(f"operator {name}" for name in ("restore", "move_disk", "purge", "convert")),
-    *(f"verdict {name}" for name in ("OK", "MISSING", "STALE_ID", "NOT_ASSIGNED", "UNKNOWN_TOPIC", "STAGED", "ABSENT")),
-    *(f"answer LeaderAndIsr {name}" for name in ("KAFKA_STORAGE_ERROR", "STALE_BROKER_EPOCH", "STALE_CONTROLLER_EPOCH")),
-    *(f"recovery {name}" for name in ("intent_carried_out", "draft_replica_removed", "temporary_file_removed")),
+    *(f"operator {name}" for name in ("restore", "move_disk", "convert")),
+    *(f"verdict {name}" for name in _VERDICTS),
+    *(f"answer {name}" for name in _ANSWERS),
+    *(f"recovery {name}" for name in _WAYS),
 )
 """What the soak of a thousand seeds must come to; the line at its end says how often it did."""
 

@@ -18,6 +18,7 @@ from reconciler.simulator.checks import (
     Invariants,
     check_audit,
     check_converged,
+    check_full_changes_nothing,
     converge,
     expected_state,
     let_delays_pass,
@@ -163,6 +164,7 @@ def simulate(
             workload.end()
             converge(cluster, invariants)
             check_converged(cluster, durable=settings.broker.flush_records == 1 and not settings.rates.disk_replaced)
+            check_full_changes_nothing(cluster, invariants)
             let_delays_pass(cluster, invariants)
     except (ReconcilerError, LogStoreError) as error:
         broken = str(error)

@@ -26,7 +26,7 @@ _OFF = 0.25
 _PAUSES_MS = (60, 150, 400, 2_500)
 _BURSTS = (0.0, 0.15, 0.4)
 _STALE_MS, _DELETED_MS = (1_000, 20_000, 300_000), (500, 5_000, 60_000)
-_PURGES_MS = (1_000, 10_000, 60_000)
+_PURGES_MS = (1_000, 10_000, 30_000)
 _FETCHES_MS = (2_000, 2_000, 5_000)
 
 _WIDE, _WIDEST, _EVERY = (12, 40), 500, 70
@@ -85,6 +85,7 @@ class Swarm:
             settings.broker,
             delays=Settings({"": {STALE_DELAY: self.stale_ms, DELETE_DELAY: self.deleted_ms}}),
             purge_ms=self.purge_ms,
+            purge_steps=max(settings.broker.purge_steps, 2 * self.wide),
             fetch_wait_ms=self.fetch_wait_ms,
             directory_ids=self.directory_ids,
         )

@@ -21,6 +21,7 @@ from reconciler.simulator.checks import (
     Invariants,
     check_audit,
     check_converged,
+    check_full_changes_nothing,
     converge,
     convergence,
     expected_verdicts,
@@ -28,6 +29,7 @@ from reconciler.simulator.checks import (
 )
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.controller.requests import Channels
+from reconciler.simulator.controller.states import AssignedReplica
 from reconciler.simulator.kernel import Record
 from reconciler.simulator.machine import SEGMENT_FILE
 from reconciler.simulator.machine.control import ControlRequests
@@ -69,6 +71,29 @@ def test_a_cluster_in_which_nothing_is_wrong_comes_to_rest_and_is_as_it_must_be(
     check_converged(cluster, durable=True)
     let_delays_pass(cluster, invariants)
     check_audit(cluster)
+
+
+# KIP516-5
+def test_another_controllers_full_requests_find_nothing_to_do_at_rest(cluster: Cluster) -> None:
+    invariants, active = Invariants(cluster), cluster.active
+    assert active is not None
+    epoch = active.broker.broker.controller_epoch
+    check_full_changes_nothing(cluster, invariants)
+    assert all(each.broker.broker.controller_epoch > epoch for each in cluster.members.values())
+    cluster.members[2].broker.store.stage([ORDERS], "NOT_ASSIGNED", "a bug")
+    with pytest.raises(BrokenInvariantError, match="FULL requests to a cluster at rest changed its disks: restore 1"):
+        check_full_changes_nothing(cluster, invariants)
+
+
+def test_a_broker_that_leaves_files_open_and_a_replica_that_is_offline_are_told(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_converged(cluster)
+    monkeypatch.setattr(convergence, "_OPEN_FILES", 0)
+    assert "files open in " in rest_of(cluster)
+    assert cluster.active is not None
+    cluster.active.controller.context.offline.add(AssignedReplica(ORDERS, 1))
+    assert "orders-0 on broker 1 is offline" in list(convergence._unfinished(cluster))
 
 
 # KIP516-5
