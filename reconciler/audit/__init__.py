@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from reconciler.audit.fleet import FLEET_SCHEMA, FleetFinding, FleetKey
     from reconciler.audit.incremental import BASIS_SCHEMA, Basis, EarlierAudit
     from reconciler.audit.next_steps import BrokerCalls, advised_steps, with_next
-    from reconciler.audit.report_html import EarlierRun, render_report
+    from reconciler.audit.report import EarlierRun, render_report
     from reconciler.audit.report_json import AUDIT_SCHEMA_VERSION, by_urgency, write_findings, write_summary
     from reconciler.audit.result import Accepted, AuditResult, with_inventories
     from reconciler.audit.spark import spark_findings
@@ -23,7 +23,7 @@ else:
             "fleet": ("FLEET_SCHEMA", "FleetFinding", "FleetKey"),
             "incremental": ("BASIS_SCHEMA", "Basis", "EarlierAudit"),
             "next_steps": ("BrokerCalls", "advised_steps", "with_next"),
-            "report_html": ("EarlierRun", "render_report"),
+            "report": ("EarlierRun", "render_report"),
             "report_json": ("AUDIT_SCHEMA_VERSION", "by_urgency", "write_findings", "write_summary"),
             "result": ("Accepted", "AuditResult", "with_inventories"),
             "spark": ("spark_findings",),

@@ -11,7 +11,7 @@ log dirs were scanned need no query: they come from the few rows of log dirs, in
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -34,6 +34,19 @@ class FleetKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class HeldTopicId:
+    """One of several topic IDs under which a topic lies on disks."""
+
+    topic_id: str
+    known: bool
+    """Whether the metadata knows the ID."""
+    replicas: int
+    first_broker: int
+    """The lowest node.id that holds it; -1: a log dir without identity."""
+    last_broker: int
+
+
+@dataclass(frozen=True, slots=True)
 class FleetFinding:
     """A fact that only several rows together show."""
 
@@ -46,15 +59,21 @@ class FleetFinding:
     """What was seen, in one sentence."""
     doubt: str | None = None
     """A :class:`reconciler.verdicts.Doubt`, where the verdict that it rests on is in doubt."""
+    held: tuple[HeldTopicId, ...] = field(default=(), compare=False)
+    """Of a topic under several IDs: each of them, that of the most replicas first."""
 
     @property
     def key(self) -> FleetKey:
         """What it is called in another audit."""
         return FleetKey(self.kind, self.cluster_id, self.subject)
 
+    def as_row(self) -> dict[str, str | None]:
+        """Return the finding in the columns of :data:`FLEET_SCHEMA`."""
+        return {name: getattr(self, name) for name in FLEET_SCHEMA.names}
 
-FLEET_SCHEMA = pa.schema([pa.field(each.name, pa.string()) for each in fields(FleetFinding)])
-"""Fleet findings as a table, with the fields of :class:`FleetFinding`."""
+
+FLEET_SCHEMA = pa.schema([pa.field(each.name, pa.string()) for each in fields(FleetFinding) if each.compare])
+"""Fleet findings as a table, with the fields of :class:`FleetFinding`, but what only the page shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +101,9 @@ def _several_ids(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
             f"{row['replicas']} replica{'' if row['replicas'] == 1 else 's'} on {_brokers(row)}"
             for row in ids
         )
-        yield _finding("TOPIC_UNDER_SEVERAL_IDS", ids[0], topic, "; ".join(parts))
+        found = _finding("TOPIC_UNDER_SEVERAL_IDS", ids[0], topic, "; ".join(parts))
+        columns = ("topic_id", "known", "replicas", "first_broker", "last_broker")
+        yield replace(found, held=tuple(HeldTopicId(*(row[name] for name in columns)) for row in ids))
 
 
 def _brokers(row: FleetRow) -> str:

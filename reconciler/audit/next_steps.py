@@ -6,14 +6,14 @@ it was compared with, so that a step names all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from reconciler.audit.result import AuditResult
-from reconciler.next_steps import Call, Step, step_of_finding, step_of_fleet
+from reconciler.next_steps import Call, Step, step_of_broker, step_of_finding, step_of_fleet
 from reconciler.text import json_objects
 from reconciler.verdicts import BENIGN, Advice, Verdict, advice_of
 
@@ -83,6 +83,22 @@ def advised_steps(result: AuditResult, verdicts: Iterable[Verdict], call: Call |
                 mode = modes.get(finding["cluster_id"], modes.get(None))
                 found.append(AdvisedStep(verdict, advice_of(verdict, mode), step))
     return found
+
+
+def first_step(result: AuditResult, steps: Sequence[AdvisedStep], call: Call | None = None) -> Step | None:
+    """Return what to run first; None: nothing that is known here.
+
+    Where several commands are advised for the only broker of the audit, it is the command that says in which order,
+    else the first of the given steps; without any, what comes next for a finding of the fleet.
+    """
+    calls = BrokerCalls(result, call)
+    only = calls.only()
+    if only is not None and len({each.command for each in steps}) > 1:
+        return step_of_broker(only)
+    if steps:
+        return steps[0].step
+    of_fleet = [] if only is None else [step_of_fleet(finding.kind, only) for finding in result.fleet]
+    return next((step for step in of_fleet if step is not None), None)
 
 
 def with_next(tables: Iterable[pa.Table], calls: BrokerCalls) -> Iterator[pa.Table]:

@@ -140,7 +140,7 @@ def _write(result: AuditResult, topics_path: str, run: Run, paths: Mapping[str, 
     for name, column in zip(_NAMES, (*(pa.repeat(value, topics.num_rows) for value in of_run), scanned), strict=True):
         topics = topics.append_column(name, column)
     fleet = [
-        asdict(each) | dict(zip(_NAMES, (*of_run, oldest.get(each.cluster_id or "")), strict=True))
+        each.as_row() | dict(zip(_NAMES, (*of_run, oldest.get(each.cluster_id or "")), strict=True))
         for each in result.fleet
     ]
     brokers = [

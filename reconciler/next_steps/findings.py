@@ -100,6 +100,14 @@ def _explained(finding: _Finding, call: Call) -> Step:
 
 
 def _examined(_: _Finding, call: Call) -> Step:
+    return step_of_broker(call)
+
+
+def step_of_broker(call: Call) -> Step:
+    """Return the step that looks at a broker as a whole, where several findings lead to several commands.
+
+    ``call`` names all log dirs of the broker.
+    """
     return Step("see what has to be done with this broker, and in which order", call.doctor())
 
 

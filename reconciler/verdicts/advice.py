@@ -267,10 +267,14 @@ def severity(verdict: Verdict) -> Severity:
     return Severity.CRITICAL if verdict in _CRITICAL else Severity.ATTENTION
 
 
+IGNORED_FILE = "a plain file"
+"""How the evidence of a FOREIGN finding begins, where a broker ignores what lies there."""
+
+
 def severity_of(finding: Mapping[str, Any]) -> Severity:
     """How urgent a finding is by its own evidence: a broker ignores a plain file that is not Kafka's."""
     verdict = Verdict(finding["verdict"])
-    is_ignored = verdict is Verdict.FOREIGN and finding["evidence"].startswith("a plain file")
+    is_ignored = verdict is Verdict.FOREIGN and finding["evidence"].startswith(IGNORED_FILE)
     return Severity.CALM if is_ignored else severity(verdict)
 
 

@@ -23,14 +23,13 @@ PLAIN = dict.fromkeys(FINDING_SCHEMA.names) | {
 }  # fmt: skip
 
 
-@pytest.fixture
-def make_result(tmp_path: Path) -> Callable[..., AuditResult]:
-    """``make_result({"verdict": "STRAY", "bytes": 5}, ..., ok=3)``: totals follow the findings."""
+def result_in(folder: Path) -> Callable[..., AuditResult]:
+    """``made({"verdict": "STRAY", "bytes": 5}, ..., ok=3)``: totals follow the findings, which lie in the folder."""
 
     def made(*findings: dict[str, Any], ok: int = 0, **changes: Any) -> AuditResult:
         rows = [PLAIN | {"name": f"t-{number}", "topic": "t", "partition": number} | finding
                 for number, finding in enumerate(findings)]  # fmt: skip
-        path = tmp_path / "findings.parquet"
+        path = folder / "findings.parquet"
         pq.write_table(pa.Table.from_pylist(rows, schema=FINDING_SCHEMA), path)
         totals, weights, spaces = Counter(row["verdict"] for row in rows), Counter[str](), Counter[str]()
         for row in rows:
@@ -52,6 +51,12 @@ def make_result(tmp_path: Path) -> Callable[..., AuditResult]:
         return AuditResult(**{**values, **changes})
 
     return made
+
+
+@pytest.fixture
+def make_result(tmp_path: Path) -> Callable[..., AuditResult]:
+    """As :func:`result_in` makes results, in a folder of this test."""
+    return result_in(tmp_path)
 
 
 @pytest.fixture

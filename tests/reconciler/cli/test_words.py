@@ -67,7 +67,7 @@ def test_no_text_of_the_program_names_one(package: str) -> None:
 GUIDE = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "reconciler/cli/guide").rglob("*.md"))
 
 
-@pytest.mark.parametrize("page", ["reconciler/audit/report.html.jinja", "README.md", *GUIDE])
+@pytest.mark.parametrize("page", ["reconciler/audit/report/report.html.jinja", "README.md", *GUIDE])
 def test_no_page_names_one(page: str) -> None:
     assert UNKNOWN_TO_USERS.search((ROOT / page).read_text(encoding="utf-8")) is None
 

@@ -107,7 +107,7 @@ def test_each_row_has_its_run_and_the_times_of_the_audit_and_of_the_scan(
     (of_broker,) = rows(history, "brokers")
     assert asdict(basis) == {name: of_broker[name] for name in asdict(basis)}
     (of_fleet,) = rows(history, "fleet")
-    assert asdict(fleet_finding) == {name: of_fleet[name] for name in FLEET_SCHEMA.names}
+    assert fleet_finding.as_row() == {name: of_fleet[name] for name in FLEET_SCHEMA.names}
 
 
 def test_the_findings_of_spark_lie_in_a_folder_and_are_added_alike(
@@ -247,7 +247,7 @@ def test_findings_of_the_fleet_come_and_go_whatever_their_counts(
         append_run(history, make_result(fleet=fleet, audited_ms=NOW_MS + number), topics)
     old, new = (open_result(text, history) for text in ("previous", "latest"))
     difference = compare_results(old, new)
-    assert difference.fleet == [{"change": "new", **asdict(comes)}, {"change": "gone", **asdict(fleet_finding)}]
+    assert difference.fleet == [{"change": "new", **comes.as_row()}, {"change": "gone", **fleet_finding.as_row()}]
     assert not difference.is_clean
     assert compare_results(new, replace(old, fleet=new.fleet)).is_clean
     assert compare_results(replace(old, fleet=None), new).fleet is None

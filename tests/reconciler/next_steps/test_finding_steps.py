@@ -14,6 +14,7 @@ from reconciler.next_steps import (
     RULE_COMMANDS,
     Call,
     Command,
+    step_of_broker,
     step_of_finding,
     step_of_fleet,
     step_of_rule,
@@ -130,6 +131,13 @@ def test_a_finding_of_the_fleet_leads_to_a_command_that_exists_or_only_warns(par
     assert (step is None) == (kind not in FLEET_STEPS)
     if step is not None and isinstance(step.command, Command):
         parse(step.command)
+
+
+def test_a_broker_as_a_whole_is_looked_at_with_all_its_log_dirs_and_its_metadata(parse: Parse) -> None:
+    command = step_of_broker(CALL).command
+    assert isinstance(command, Command)
+    assert parse(command).params["paths"] == (D1, D2)
+    assert command == CALL.doctor()
 
 
 def test_every_command_for_a_rule_is_for_a_rule_that_there_is() -> None:
