@@ -1,4 +1,4 @@
-"""What this machine can run: which Java there is, and where the shared folder of reference data lies.
+"""What this machine can run: which Java and which browser there is, and where the shared folder of data lies.
 
 Owns the questions only; who asks decides what a missing thing means (``tools/test`` leaves tests out, the demo takes
 the local engine).
@@ -45,6 +45,16 @@ def why_no_java() -> str | None:
     if version < OLDEST_JAVA:
         return f"Java {version} was found; {OLDEST_JAVA} or newer is needed"
     return None
+
+
+def chromium_command() -> str | None:
+    """The Chromium on the PATH; None where there is none."""
+    return shutil.which("chromium")
+
+
+def why_no_chromium() -> str | None:
+    """None where the page of an audit can be opened in a browser, else one clause that says what is missing."""
+    return None if chromium_command() else "no Chromium was found; Debian's package is chromium"
 
 
 def shared_folder() -> Path | None:

@@ -2,9 +2,9 @@
 
 The first round takes the suites that share nothing, on two processes, of which one that is done takes over what waits
 for the other. The second takes Spark and ZooKeeper in one process, because each JVM fills a core by itself. The third
-takes real brokers, file by file on two processes, because they wait for each other most of the time. With
-``LOGSTORE_NO_SKIPS=1`` whatever is left out, by a marker or by a skip, is a failure, but for what is excepted
-with a reason.
+takes real brokers and the browser, file by file on two processes: brokers wait for each other most of the time, and the
+tests of one file share a browser. With ``LOGSTORE_NO_SKIPS=1`` whatever is left out, by a marker or by a skip, is a
+failure, but for what is excepted with a reason.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from tools.machine import ROOT, shared_folder, why_no_java
+from tools.machine import ROOT, shared_folder, why_no_chromium, why_no_java
 from tools.real_broker import RELEASES, why_not
 
 NO_SKIPS = "LOGSTORE_NO_SKIPS"
 NEEDS_JVM = ("spark", "zookeeper", "broker", "java")
-BROKER = "broker"
+BY_FILE = ("broker", "browser")
 EXCEPTED = {"root", "groff"}
 """Markers that may be left out all the same: no set-up can give root, and ``.ci/run`` installs groff where it may."""
 NOTHING_SELECTED = 5
@@ -35,6 +35,8 @@ def left_out() -> dict[str, str]:
         reasons |= dict.fromkeys(NEEDS_JVM, no_java)
     elif reason := next((why for release in RELEASES.values() if (why := why_not(release))), None):
         reasons["broker"] = reason
+    if no_chromium := why_no_chromium():
+        reasons["browser"] = no_chromium
     if shared_folder() is None:
         reasons |= dict.fromkeys(
             ("shared", "corpus"), "no shared folder beside the repository, and LOGSTORE_SHARED names none"
@@ -51,13 +53,14 @@ def rounds(skipped: Sequence[str], asked: str, processes: Sequence[str]) -> list
 
     ``asked`` is the caller's own ``-m`` expression; ``processes`` the caller's ``-n`` as arguments, or the default.
     """
-    jvm, others = " or ".join(NEEDS_JVM), " or ".join(marker for marker in NEEDS_JVM if marker != BROKER)
+    apart, by_file = " or ".join({**dict.fromkeys(NEEDS_JVM), **dict.fromkeys(BY_FILE)}), " or ".join(BY_FILE)
+    others = " or ".join(marker for marker in NEEDS_JVM if marker not in BY_FILE)
     limits = [f"not {marker}" for marker in skipped] + ([f"({asked})"] if asked else [])
-    first = ["-m", " and ".join([f"not ({jvm})", *limits]), "--dist", "worksteal", *processes]
-    second = ["-m", " and ".join([f"({others}) and not {BROKER}", *limits])]
-    third = ["-m", " and ".join([BROKER, *limits]), "--dist", "loadfile", *processes]
+    first = ["-m", " and ".join([f"not ({apart})", *limits]), "--dist", "worksteal", *processes]
+    second = ["-m", " and ".join([f"({others}) and not ({by_file})", *limits])]
+    third = ["-m", " and ".join([f"({by_file})", *limits]), "--dist", "loadfile", *processes]
     found = [first] if set(NEEDS_JVM) <= set(skipped) else [first, second]
-    return found if BROKER in skipped else [*found, third]
+    return found if set(BY_FILE) <= set(skipped) else [*found, third]
 
 
 def main(arguments: Sequence[str]) -> int:

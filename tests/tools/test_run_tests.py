@@ -63,17 +63,26 @@ def test_without_the_shared_folder_its_tests_are_left_out(tmp_path: Path, monkey
     assert not {"shared", "corpus"} & set(run_tests.left_out())
 
 
-def test_the_suites_of_the_jvm_run_apart_and_only_brokers_on_several_processes() -> None:
+def test_without_chromium_the_tests_in_a_browser_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert run_tests.left_out()["browser"] == "no Chromium was found; Debian's package is chromium"
+    (tmp_path / "chromium").write_text("")
+    (tmp_path / "chromium").chmod(0o755)
+    assert "browser" not in run_tests.left_out()
+
+
+def test_the_suites_of_the_jvm_run_apart_and_only_brokers_and_browser_on_several_processes() -> None:
     first, second, third = run_tests.rounds(["root"], "slow", ["-n", "2"])
-    alone = "not (spark or zookeeper or broker or java)"
+    alone = "not (spark or zookeeper or broker or java or browser)"
     assert first == ["-m", f"{alone} and not root and (slow)", "--dist", "worksteal", "-n", "2"]
-    assert second == ["-m", "(spark or zookeeper or java) and not broker and not root and (slow)"]
-    assert third == ["-m", "broker and not root and (slow)", "--dist", "loadfile", "-n", "2"]
+    assert second == ["-m", "(spark or zookeeper or java) and not (broker or browser) and not root and (slow)"]
+    assert third == ["-m", "(broker or browser) and not root and (slow)", "--dist", "loadfile", "-n", "2"]
 
 
 def test_a_round_of_which_all_is_left_out_is_not_started() -> None:
-    assert len(run_tests.rounds(["broker"], "", [])) == 2
-    assert len(run_tests.rounds(["spark", "zookeeper", "broker", "java"], "", [])) == 1
+    assert len(run_tests.rounds(["broker", "browser"], "", [])) == 2
+    assert len(run_tests.rounds(["broker"], "", [])) == 3
+    assert len(run_tests.rounds(["spark", "zookeeper", "broker", "java", "browser"], "", [])) == 1
 
 
 def test_what_is_missing_fails_a_run_that_lets_nothing_be_left_out(
