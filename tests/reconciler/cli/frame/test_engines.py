@@ -58,7 +58,7 @@ def test_without_a_limit_of_the_address_space_arrow_keeps_its_threads() -> None:
 def test_an_interrupt_in_the_middle_of_a_query_is_an_interrupt_and_no_bug(
     cluster, monkeypatch: pytest.MonkeyPatch, says: str, raised: type[BaseException]
 ) -> None:
-    def judge(*_: object) -> None:
+    def judge(*_: object, **__: object) -> None:
         raise RuntimeError(says)
 
     monkeypatch.setattr(embedded, "judge", judge)
