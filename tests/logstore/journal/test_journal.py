@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from layout.ours import intent as intent_file
 from layout.scheme import INTENT_FILE
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
+from logstore.fs import Disk
 from logstore.journal import check_nothing_pending, finish_intents, journal, log_dir_key
 from logstore.log_dir import FallbackRecords, LogDir
 from logstore.namespaces import carry_out, create_namespace, move_topic, plan_rename
@@ -70,6 +72,30 @@ def test_a_change_that_is_cut_short_is_pending_until_it_is_finished(paths: list[
         finish_intents(log_dirs, FallbackRecords(None))
         check_nothing_pending(log_dirs)
     assert lies(paths) == AFTER
+
+
+class NotingDisk(Disk):
+    """Notes which log dir's file is written and removed."""
+
+    def __init__(self) -> None:
+        self.noted: list[tuple[str, str]] = []
+
+    def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+        super().rename(source, name, target, new_name)
+        if new_name == INTENT_FILE:
+            self.noted.append(("written", os.readlink(f"/proc/self/fd/{target}")))
+
+    def unlink(self, parent: int, name: str) -> None:
+        super().unlink(parent, name)
+        if name == INTENT_FILE:
+            self.noted.append(("removed", os.readlink(f"/proc/self/fd/{parent}")))
+
+
+def test_the_file_that_decides_is_the_first_to_be_written_and_to_go(paths: list[Path]) -> None:
+    disk, first, second = NotingDisk(), *map(str, paths)
+    with opened(*paths, disk=disk) as store:
+        move_topic(store, "orders", "org")
+    assert disk.noted == [("written", first), ("written", second), ("removed", first), ("removed", second)]
 
 
 @pytest.mark.parametrize("failing", ["rename", "write", "create", "mkdir", "unlink", "sync"])

@@ -100,6 +100,14 @@ def test_what_was_stopped_may_come_back_at_any_leader_epoch(sim: Sim) -> None:
     assert sim.staged() == {}, "what was deleted a moment ago under the same ID is brought back"
 
 
+@pytest.mark.parametrize(("epoch", "error"), [(8, 74), (9, 0), (10, 0), (-1, 0), (-2, 0)])
+def test_a_leader_epoch_that_is_older_than_the_last_one_is_fenced(sim: Sim, epoch: int, error: int) -> None:
+    broker = sim.start()
+    answer(broker, leader_and_isr(FULL, topic("orders", A, state(0, 9))))
+    assert errors(broker.handle(stop_replica(epoch=epoch))) == {"orders-0": error}
+    assert bool(sim.live()) == bool(error)
+
+
 def test_what_was_staged_meanwhile_is_forgotten_when_it_is_stopped(sim: Sim) -> None:
     broker = sim.start()
     answer(broker, leader_and_isr(FULL, topic("orders", A, state(0, 9))))

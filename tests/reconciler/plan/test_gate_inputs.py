@@ -211,6 +211,15 @@ def test_metadata_went_back_where_its_time_is_older_than_clocks_may_differ(older
     assert (went_back(identity, used) is not None) is is_said
 
 
+@pytest.mark.parametrize(
+    ("epoch", "offset", "said"), [(3, 400, ""), (2, 401, "its epoch is 2"), (3, 399, "its offset is 399")]
+)
+def test_metadata_went_back_where_its_epoch_or_its_offset_is_smaller(epoch: int, offset: int, said: str) -> None:
+    used = [UsedMetadata("kraft", 3, 400, NOW_MS, NOW_MS)]
+    found = went_back(MetadataIdentity("kraft", "/m", epoch=epoch, offset=offset, timestamp_ms=NOW_MS), used)
+    assert (found or "").partition(",")[0] == said
+
+
 def test_a_copy_of_a_log_dir_is_no_log_dir_of_the_broker(broker: PlanBroker) -> None:
     first, second = (path / "meta.properties" for path in broker.log_dirs)
     second.write_bytes(first.read_bytes())

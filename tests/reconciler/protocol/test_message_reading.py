@@ -85,7 +85,7 @@ def test_a_list_that_is_null_is_refused(version: int, count: bytes) -> None:
         decode_leader_and_isr(data[:place] + count + data[place + len(count) :], version)
 
 
-@pytest.mark.parametrize("count", [10_000_000, 2**31 - 1])
+@pytest.mark.parametrize("count", [500, 10_000_000, 2**31 - 1])
 def test_ten_million_partitions_that_are_not_there_cost_nothing(count: int) -> None:
     # A count that the bytes at hand cannot hold is refused before anything is made of it.
     lying = struct.pack(">iiqi", 1, 1, 1, 1) + b"\0\x01a" + struct.pack(">i", count) + bytes(1000)

@@ -48,6 +48,15 @@ def test_a_list_that_is_none_of_brokers_is_a_reason_each_time(field: str, broker
     assert [each.split(" are ")[0] for each in found] == [f"a-0: {field}", f"a-1: {field}", f"b-0: {field}"]
 
 
+def test_a_topic_that_is_named_twice_is_a_reason() -> None:
+    assert reasons(leader_and_isr(FULL, topic("a", A, 0), topic("a", A, 1))) == ["topic 'a' is there 2 times"]
+
+
+def test_one_topic_id_of_two_topics_is_a_reason() -> None:
+    (reason,) = reasons(leader_and_isr(FULL, topic("a", A, 0), topic("b", A, 0)))
+    assert "found of 'a' and 'b'" in reason
+
+
 def test_too_many_are_counted_and_not_looked_at() -> None:
     bad = TopicState("a", A, (state(-1),) * (MAX_PARTITIONS + 1))
     (reason,) = reasons(leader_and_isr(FULL, bad))

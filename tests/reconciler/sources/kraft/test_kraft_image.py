@@ -100,6 +100,12 @@ def test_an_empty_list_is_a_change_and_null_is_none() -> None:
     assert (changed.adding, changed.removing) == ((), (1,))
 
 
+def test_a_change_ends_a_reassignment_by_empty_lists() -> None:
+    begun = partition_change_record(ORDERS, 0, addingReplicas=[4], removingReplicas=[1])
+    changed = _orders(begun, partition_change_record(ORDERS, 0, addingReplicas=[], removingReplicas=[]))
+    assert (changed.adding, changed.removing) == ((), ())
+
+
 def test_directories_are_set_kept_and_forgotten() -> None:
     both = (LEFT.to_bytes(), RIGHT.to_bytes())
     assigned = partition_change_record(ORDERS, 0, directories=[LEFT, RIGHT])
