@@ -113,6 +113,7 @@ class DiskThat(Disk):
         fails: names of the methods that fail; none at first.
         below: only below this directory; None: everywhere.
         calls: how often each method was called.
+        synced: paths of the files and directories that were synced, in that order.
     """
 
     def __init__(self, number: int = errno.EIO, fails: Collection[str] = (), below: Path | None = None) -> None:
@@ -120,6 +121,7 @@ class DiskThat(Disk):
         self.after = 0
         """Number of further calls that succeed."""
         self.calls: dict[str, int] = {}
+        self.synced: list[str] = []
 
     def _step(self, what: str, descriptor: int) -> None:
         self.calls[what] = self.calls.get(what, 0) + 1
@@ -145,6 +147,7 @@ class DiskThat(Disk):
     def sync(self, descriptor: int) -> None:
         self._step("sync", descriptor)
         super().sync(descriptor)
+        self.synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
 
     def sync_file_system(self, descriptor: int) -> bool:
         self._step("sync_file_system", descriptor)

@@ -12,6 +12,7 @@ from logstore import ChangeRefusedError
 from logstore.log_dir import LogDir as OpenLogDir
 from logstore.repair import backup as repair_backups
 from logstore.repair.backup import read_backup, write_backup
+from tests.logstore.engine import DiskThat
 
 FINGERPRINT = "ab" * 32
 NAME = repair_backup.backup_file_name(FINGERPRINT)
@@ -24,6 +25,13 @@ def test_a_backup_is_written_and_read(log_dir) -> None:
         assert write_backup(opened, FINGERPRINT, 5, [FIRST]) == f"{log_dir}/{NAME}"
         found = read_backup(opened, NAME)
     assert (found.files, found.made_ms, found.directory_id) == ((FIRST,), 5, log_dir.directory_id)
+
+
+def test_a_backup_is_durable_before_anything_else_is_done(log_dir) -> None:
+    disk = DiskThat()
+    with OpenLogDir.open(str(log_dir), disk=disk) as opened:
+        write_backup(opened, FINGERPRINT, 5, [FIRST])
+        assert disk.synced[-2:] == [f"{log_dir}/{NAME}", str(log_dir)]
 
 
 def test_a_second_run_adds_to_it_and_keeps_the_older_bytes(log_dir) -> None:

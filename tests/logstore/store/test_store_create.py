@@ -235,6 +235,15 @@ def test_in_ours_the_metadata_has_all_four_fields(our_log_dir: Path) -> None:
     assert found.form is Form.JSON
 
 
+def test_a_replica_is_whole_and_durable_before_it_has_its_name_and_that_is_durable_too(our_log_dir: Path) -> None:
+    disk = DiskThat()
+    with LogDir.open(str(our_log_dir), disk=disk) as log_dir:
+        create_replica(log_dir, ORDERS, ORDERS_ID)
+        file, draft, top = disk.synced[-3:]
+    assert (draft.endswith("-delete"), top) == (True, str(our_log_dir))
+    assert file == f"{draft}/partition.metadata"
+
+
 def test_a_replica_from_before_topic_ids_has_no_metadata(our_log_dir: Path) -> None:
     create(our_log_dir, ORDERS, None)
     assert os.listdir(our_log_dir / "orders-0") == []
