@@ -53,6 +53,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "spare"
 
 
+def test_two_log_dirs_of_one_last_name_have_folders_of_their_own(tmp_path: Path) -> None:
+    fallback = FallbackRecords(str(tmp_path))
+    assert fallback.path_of("/disk1/kafka") != fallback.path_of("/disk2/kafka")
+
+
 def test_without_a_folder_nothing_is_written_and_nothing_is_found(opened: LogDir) -> None:
     none = FallbackRecords(None)
     for make in (True, False):

@@ -44,6 +44,12 @@ def marked(path: Path) -> bool:
     return (path / UNCLEAN_FILE).exists()
 
 
+def test_the_mark_is_durable_before_the_first_change(our_log_dir: Path) -> None:
+    disk = DiskThat()
+    with LogDir.open(str(our_log_dir), disk=disk) as opened, opened.changing("nothing changes"):
+        assert disk.synced == [str(our_log_dir / UNCLEAN_FILE), str(our_log_dir)]
+
+
 def test_a_real_brokers_log_dir_is_opened_and_nothing_in_it_changes_but_the_lock(log_dir: Any) -> None:
     log_dir.replica("orders-0")
     before = picture(log_dir.path)

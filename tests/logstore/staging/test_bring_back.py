@@ -123,7 +123,8 @@ def test_the_ledger_says_so_only_when_it_is_live_for_good_with_its_offsets(stage
         restore(log_dir, staged)
         restored = len(disk.steps)
     before = disk.steps[: disk.steps.index("line")]
-    assert {str(staged_in), str(root_of(staged_in))} <= set(before[before.index("orders-0") :])
+    places = list(dict.fromkeys([str(staged_in), str(root_of(staged_in))]))
+    assert before[before.index("orders-0") + 1 :][: len(places)] == places
     assert {"recovery-point-offset-checkpoint", HIGH_WATERMARK_CHECKPOINT} <= set(before)
     ledger = str(root_of(staged_in) / LEDGER_FILE)
     assert ledger not in disk.steps[len(before) : restored], "a sync of its own is not worth it"

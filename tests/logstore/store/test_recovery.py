@@ -14,11 +14,11 @@ from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
 from layout.ours import LedgerEvent, StagedRecord, encode_header, encode_mark, encode_staged, parse_ledger
 from layout.scheme import LEDGER_FILE, MARKER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
-from logstore import OfflineLogDirError
+from logstore import ChangeRefusedError, OfflineLogDirError
 from logstore.fs import TEMPORARY, Disk
 from logstore.log_dir import FallbackRecords, Ledgers, LogDir
 from logstore.staging import stage
-from logstore.store import recover
+from logstore.store import recover, recovery
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS_ID,
@@ -73,6 +73,19 @@ def recovered(path: Path, fallback: FallbackRecords | None = None) -> list[str]:
 def path(request: pytest.FixtureRequest, log_dir: Any, our_log_dir: Path) -> Path:
     found: Path = our_log_dir if request.param == "ours" else log_dir.path
     return found
+
+
+def test_a_recovery_that_is_refused_is_done_again_at_the_next_open(
+    our_log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise ChangeRefusedError("it is in use")
+
+    (our_log_dir / UNCLEAN_FILE).touch()
+    monkeypatch.setattr(recovery, "list_staged", refused)
+    with LogDir.open(str(our_log_dir)) as log_dir, pytest.raises(ChangeRefusedError):
+        recover(log_dir)
+    assert (our_log_dir / UNCLEAN_FILE).exists()
 
 
 def test_where_nothing_was_left_nothing_is_done(path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from layout import checkpoint
+from layout.ours import MOVE_RECORD
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, ChangeRefusedError, LogStoreError, NameTakenError, OfflineLogDirError
 from logstore.fs import Disk
@@ -63,6 +64,17 @@ def test_a_replica_goes_to_the_other_disk_with_its_files_its_id_and_its_offsets(
     assert read_offsets(second) == {("orders", 0): 7}
     assert read_offsets(second, checkpoint.LOG_START_CHECKPOINT) == {("orders", 0): 3}
     assert read_offsets(first) == {("other", 1): 8}
+
+
+def test_the_copy_with_its_record_is_durable_before_it_has_the_name_of_a_whole_one(disks: tuple[Path, Path]) -> None:
+    first, second = disks
+    disk = DiskThat()
+    with opened(*disks, disk=disk) as store:
+        moved(store)
+        copied = [Path(each) for each in disk.synced if each.startswith(f"{second}/orders-0.") and "-delete" in each]
+    names = {file.name for file in (second / "orders-0").iterdir()}
+    assert {each.name for each in copied} >= names | {MOVE_RECORD}
+    assert copied[-1].name.endswith("-delete"), "with its entries"
 
 
 def test_the_original_waits_for_the_delay_of_deletions_and_can_come_back(disks: tuple[Path, Path]) -> None:

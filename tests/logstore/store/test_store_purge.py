@@ -7,6 +7,7 @@ from pathlib import Path
 
 from layout.topic import TopicPartition
 from logstore.clock import ManualClock
+from logstore.settings import DELETE_DELAY
 from logstore.staging import Placement
 from logstore.store import LogStore, StoreOptions
 from tests.logstore.engine import HOUR_MS, NOW_MS, ORDERS_ID, fill, formatted, opened
@@ -77,6 +78,13 @@ def test_a_thread_purges_when_something_becomes_due_and_not_before(tmp_path: Pat
         while store.staged():
             assert purged.acquire(timeout=PATIENCE_S)
     assert "purger" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_the_thread_wakes_for_the_first_that_is_due_on_any_disk(tmp_path: Path) -> None:
+    with stocked(tmp_path, ManualClock(NOW_MS)) as store:
+        assert store._purge_due(threading.Event()) == NOW_MS + 4 * HOUR_MS
+        store.stage([TopicPartition("orders", 2)], "DELETED", "stopped", setting=DELETE_DELAY)
+        assert store._purge_due(threading.Event()) == NOW_MS + 60_000
 
 
 def test_where_staged_replicas_go_can_be_set_for_a_whole_store(tmp_path: Path, new_log_dir: type) -> None:

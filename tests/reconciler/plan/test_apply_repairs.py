@@ -334,7 +334,8 @@ def test_an_interrupt_among_the_repairs_is_told_in_the_journal_and_the_plan_can_
     with pytest.raises(KeyboardInterrupt):
         applied(plan)
     ((_, journal),) = read_history([str(damaged)]).journals
-    assert {line["detail"] for line in journal.lines} == {"the run was interrupted before it was known to be done"}
+    said = ("failed", "the run was interrupted before it was known to be done")
+    assert {(line["status"], line["detail"]) for line in journal.lines} == {said}
     monkeypatch.undo()
     assert applied(plan, NOW_MS + 1).is_complete
 

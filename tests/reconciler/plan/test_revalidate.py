@@ -28,9 +28,9 @@ def only(broker: PlanBroker) -> Action:
     return action
 
 
-def looked_at(broker: PlanBroker, action: Action) -> CheckedAction:
+def looked_at(broker: PlanBroker, action: Action, *, changed_data: bool = False) -> CheckedAction:
     with LogStore.open(broker.paths, StoreOptions(clock=broker.clock, jobs=0)) as store:
-        return Revalidation(store).check(action)
+        return Revalidation(store, changed_data=changed_data).check(action)
 
 
 def test_what_is_as_it_was_may_be_carried_out(broker: PlanBroker) -> None:
@@ -44,6 +44,23 @@ def test_a_replica_that_is_gone_is_skipped(broker: PlanBroker) -> None:
     shutil.rmtree(replica)
     checked = looked_at(broker, action)
     assert (checked.status, "no such replica" in checked.detail) == ("skipped", True)
+
+
+def test_a_replica_that_holds_another_id_is_skipped_though_its_data_may_have_changed(broker: PlanBroker) -> None:
+    replica = broker.replica("gone-0", GONE)
+    action = only(broker)
+    (replica / "partition.metadata").write_text(f"version: 0\ntopic_id: {UNUSED}")
+    checked = looked_at(broker, action, changed_data=True)
+    assert (checked.status, f"it holds topic ID {UNUSED}" in checked.detail) == ("skipped", True)
+
+
+def test_another_directory_at_its_path_is_skipped_though_its_data_may_have_changed(broker: PlanBroker) -> None:
+    replica = broker.replica("gone-0", GONE)
+    action = only(broker)
+    shutil.copytree(replica, replica.with_name("copy"))
+    shutil.rmtree(replica)
+    replica.with_name("copy").rename(replica)
+    assert looked_at(broker, action, changed_data=True).status == "skipped"
 
 
 def test_a_stray_that_came_back_is_recognised(broker: PlanBroker) -> None:

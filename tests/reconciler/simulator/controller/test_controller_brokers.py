@@ -131,6 +131,13 @@ def test_a_restart_brings_the_log_dirs_of_a_broker_back(cluster: Cluster) -> Non
     assert cluster.controller.context.online(ORDERS) == (1, 2, 3)
 
 
+def test_after_a_restart_no_log_dir_counts_as_failed_until_the_broker_says_so(cluster: Cluster) -> None:
+    fail_log_dir(cluster, 1, 0)
+    cluster.brokers[1].top_level = KafkaError.STALE_BROKER_EPOCH
+    cluster.bounce(1)
+    assert cluster.controller.context.offline == set()
+
+
 @pytest.mark.parametrize("error", [KafkaError.STALE_BROKER_EPOCH, KafkaError.STALE_CONTROLLER_EPOCH])
 def test_an_answer_that_refuses_the_whole_request_says_nothing_of_replicas(cluster: Cluster, error) -> None:
     cluster.brokers[1].top_level = error
