@@ -16,12 +16,14 @@ from layout.scheme import Scheme
 from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
 from logstore.journal.steps import do_steps
 from logstore.log_dir import FallbackRecords, LogDir
+from logstore.staging import list_staged, stage
 from tests.logstore.engine import (
     NOW_MS,
     ORDERS_ID,
     SHIPPED,
     DiskThat,
     Picture,
+    candidate,
     contents,
     contents_as_told,
     fill,
@@ -143,6 +145,17 @@ def test_a_rename_never_replaces_anything(path: Path, do: Do) -> None:
     assert contents(path) == before
     with pytest.raises(ChangeFailedError, match="No such file"):
         do(Rename(0, "gone-0", "gone-1"))
+
+
+def test_undoing_brings_back_what_it_staged_itself_and_nothing_older_from_that_path(
+    path: Path, log_dir: LogDir, do: Do
+) -> None:
+    stage(log_dir, [candidate()], NOW_MS - 9)
+    fill(path / "orders-0")
+    do(stage_step(0))
+    do(*inverse_steps([stage_step(0)]), resuming=True)
+    left = [each.record for each in list_staged(log_dir)]
+    assert [record.staged_ms for record in left if record is not None] == [NOW_MS - 9]
 
 
 def test_a_directory_is_durable_where_it_goes_before_where_it_was(path: Path, do: Do, disk: DiskThat) -> None:

@@ -44,6 +44,14 @@ def marked(path: Path) -> bool:
     return (path / UNCLEAN_FILE).exists()
 
 
+@pytest.mark.parametrize("name", ["EIO", "EROFS", "ENXIO", "ENODEV", "ESTALE", "EUCLEAN", "ENOTCONN", "EBADF"])
+def test_an_error_of_the_disk_itself_takes_the_log_dir_offline(our_log_dir: Path, name: str) -> None:
+    with LogDir.open(str(our_log_dir)) as opened:
+        with pytest.raises(OfflineLogDirError), opened.changing("it cannot be changed"):
+            raise OSError(getattr(errno, name), "the disk")
+        assert opened.offline is not None
+
+
 def test_the_mark_is_durable_before_the_first_change(our_log_dir: Path) -> None:
     disk = DiskThat()
     with LogDir.open(str(our_log_dir), disk=disk) as opened, opened.changing("nothing changes"):

@@ -67,14 +67,29 @@ def test_a_replica_goes_to_the_other_disk_with_its_files_its_id_and_its_offsets(
 
 
 def test_the_copy_with_its_record_is_durable_before_it_has_the_name_of_a_whole_one(disks: tuple[Path, Path]) -> None:
-    first, second = disks
-    disk = DiskThat()
+    second, disk = disks[1], DiskThat()
     with opened(*disks, disk=disk) as store:
         moved(store)
         copied = [Path(each) for each in disk.synced if each.startswith(f"{second}/orders-0.") and "-delete" in each]
     names = {file.name for file in (second / "orders-0").iterdir()}
     assert {each.name for each in copied} >= names | {MOVE_RECORD}
     assert copied[-1].name.endswith("-delete"), "with its entries"
+
+
+def test_a_copy_is_a_draft_again_before_anything_of_it_is_removed(disks: tuple[Path, Path]) -> None:
+    """Under the name of a whole one a crash could leave a part of it, which would be taken for all."""
+
+    class Refusing(DiskThat):
+        def unlink(self, parent: int, name: str) -> None:
+            places.append(Path(os.readlink(f"/proc/self/fd/{parent}"), name))
+            super().unlink(parent, name)
+
+    places, refusing = list[Path](), Refusing(errno.EACCES, {"rename"}, below=disks[0])
+    with opened(*disks, disk=refusing) as store, pytest.raises(ChangeFailedError):
+        moved(store)
+    removed = {each.name: each.parent.name for each in places if "orders-0." in each.parent.name}
+    assert MOVE_RECORD in removed
+    assert all(parent.endswith("-delete") for parent in removed.values())
 
 
 def test_the_original_waits_for_the_delay_of_deletions_and_can_come_back(disks: tuple[Path, Path]) -> None:

@@ -55,6 +55,16 @@ def test_replicas_of_all_disks_are_staged_each_with_its_own_reason_and_result(si
     assert found == {"orders-0": "one", "payments-3": "other"}
 
 
+def test_a_healthy_replica_of_a_disk_that_fails_while_another_is_staged_is_answered_with_that(sim: Sim) -> None:
+    sim.put("orders-0", A)
+    sim.put("payments-3", B)
+    failing = DiskThat(errno.EIO, below=sim.paths[0])
+    broker = sim.start(failing)
+    failing.fails.add("rename")
+    asked = leader_and_isr(FULL, topic("orders", C, 0), topic("payments", B, 3))
+    assert answer(broker, asked) == {"orders-0": 56, "payments-3": 56}
+
+
 def test_what_changed_behind_our_back_is_not_staged_and_the_result_says_why(
     sim: Sim, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -16,6 +16,10 @@ def known() -> ControllerContext:
     return context
 
 
+def test_the_next_state_is_of_the_next_leader_epoch_and_of_the_same_node() -> None:
+    assert LeaderAndIsr(1, 4, (1, 2), 6, 3).next(2, (2,)) == LeaderAndIsr(2, 5, (2,), 6, 3)
+
+
 def test_a_reassignment_has_the_target_first_and_knows_where_it_came_from() -> None:
     going = ReplicaAssignment((1, 2, 3)).reassigned_to((4, 2, 5))
     assert going == ReplicaAssignment((4, 2, 5, 1, 3), adding=(4, 5), removing=(1, 3))

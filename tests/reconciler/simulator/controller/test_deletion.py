@@ -49,6 +49,15 @@ def test_a_marked_topic_without_an_id_goes_when_all_its_replicas_are_deleted() -
     assert cluster.controller.context.leaving_topics == set()
 
 
+def test_the_mark_goes_last_so_that_the_next_controller_would_find_it() -> None:
+    cluster, changed = old_way(), list[str]()
+    for path in (topic_path("orders"), delete_path("orders")):
+        cluster.admin.watch(path, changed.append)
+    mark(cluster)
+    gone = [path for path in changed if path in (topic_path("orders"), delete_path("orders"))]
+    assert gone[-2:] == [topic_path("orders"), delete_path("orders")]
+
+
 # KIP516-10
 def test_the_name_is_taken_until_the_broker_that_is_away_has_deleted_its_replicas() -> None:
     cluster = old_way()
