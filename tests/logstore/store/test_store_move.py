@@ -224,6 +224,15 @@ def test_while_the_other_disk_is_missing_a_copy_waits(disks: tuple[Path, Path]) 
         assert store.get(ORDERS).log_dir == str(disks[1])
 
 
+def test_while_the_other_disk_fails_a_copy_waits(disks: tuple[Path, Path]) -> None:
+    crash(disks, "orders-0")
+    with opened(*disks, disk=DiskThat(errno.EIO, {"sync"}, below=disks[0])) as store:
+        assert list(store.offline) == [str(disks[0])]
+    assert live_copies(*disks) == []
+    with opened(*disks) as store:
+        assert store.get(ORDERS).log_dir == str(disks[1])
+
+
 def test_a_future_directory_that_a_broker_left_is_not_touched(disks: tuple[Path, Path]) -> None:
     crash(disks, "orders-0")
     theirs = fill(disks[1] / f"clicks-0.{'0' * 32}-future")

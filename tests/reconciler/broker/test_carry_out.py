@@ -65,6 +65,16 @@ def test_a_healthy_replica_of_a_disk_that_fails_while_another_is_staged_is_answe
     assert answer(broker, asked) == {"orders-0": 56, "payments-3": 56}
 
 
+def test_what_is_not_new_is_not_made_anew_when_a_disk_fails_in_the_same_request(sim: Sim) -> None:
+    sim.put("orders-0", A)
+    failing = DiskThat(errno.EIO, below=sim.paths[0])
+    broker = sim.start(failing)
+    failing.fails.add("rename")
+    asked = leader_and_isr(FULL, topic("orders", C, 0), topic("payments", B, 3))
+    assert answer(broker, asked) == {"orders-0": 56, "payments-3": 56}
+    assert not (sim.paths[1] / "payments-3").exists()
+
+
 def test_what_changed_behind_our_back_is_not_staged_and_the_result_says_why(
     sim: Sim, caplog: pytest.LogCaptureFixture
 ) -> None:
