@@ -54,7 +54,8 @@ FLOORS: Mapping[str, tuple[str, ...]] = {
     ),
     "reconciler": (
         *("errors", "text", "desired", "verdicts", "next_steps", "protocol", "sources", "plan", "preflight"),
-        *("audit", "history", "whereabouts", "watch", "broker", "topic_ids", "namespaces", "simulator", "cli"),
+        *("audit", "history", "whereabouts", "watch", "metrics", "broker", "topic_ids", "namespaces"),
+        *("simulator", "cli"),
     ),
     "reconciler.simulator": (
         *("kernel", "zookeeper", "placement", "controller", "machine", "admin", "cluster", "checks", "runs"),

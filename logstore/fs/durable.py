@@ -131,6 +131,28 @@ def replace_file(disk: Disk, parent: Directory, name: str, data: bytes) -> None:
     disk.sync(parent.descriptor)
 
 
+def publish_file(path: str, data: bytes) -> None:
+    """Replace a small file outside every log dir, which programs of other users read, whatever the umask says.
+
+    A reader finds the old bytes or the new ones at any time. Nothing keeps two commands apart that write the same file,
+    so the temporary file has the number of this process in its name.
+
+    Raises:
+        OSError: nothing was replaced, and no temporary file is left; or only the last sync failed.
+    """
+    disk, (folder, name) = Disk(), os.path.split(path)
+    with Directory.open(folder or os.curdir) as parent:
+        temporary = f"{name}.{os.getpid()}{TEMPORARY}"
+        write_draft(disk, parent, temporary, data, sync=True, mode=0o644)
+        try:
+            disk.rename(parent.descriptor, temporary, parent.descriptor, name)
+        except OSError:
+            with suppress(OSError):
+                disk.unlink(parent.descriptor, temporary)
+            raise
+        disk.sync(parent.descriptor)
+
+
 def create_anew(disk: Disk, parent: Directory, name: str) -> int:
     """Create a file under a name that only this program uses; remove a file that an earlier crash left there."""
     try:
@@ -158,7 +180,7 @@ def write_new_file(disk: Disk, parent: Directory, name: str, data: bytes, *, dur
         disk.sync(parent.descriptor)
 
 
-def write_draft(disk: Disk, parent: Directory, name: str, data: bytes, *, sync: bool) -> None:
+def write_draft(disk: Disk, parent: Directory, name: str, data: bytes, *, sync: bool, mode: int | None = None) -> None:
     """Write a file that nothing reads yet, without a sync of its entry; where that fails, no file is left.
 
     Args:
@@ -167,10 +189,13 @@ def write_draft(disk: Disk, parent: Directory, name: str, data: bytes, *, sync: 
         name: as for :func:`write_new_file`.
         data: all of its bytes.
         sync: make the bytes durable.
+        mode: the permissions, whatever the umask says; None: 0644 as far as that allows.
     """
     descriptor = create_anew(disk, parent, name)
     try:
         try:
+            if mode is not None:
+                os.fchmod(descriptor, mode)
             disk.write(descriptor, data)
             if sync:
                 disk.sync(descriptor)

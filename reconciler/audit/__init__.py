@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from reconciler.audit.next_steps import BrokerCalls, advised_steps, with_next
     from reconciler.audit.report import EarlierRun, render_report
     from reconciler.audit.report_json import AUDIT_SCHEMA_VERSION, by_urgency, write_findings, write_summary
-    from reconciler.audit.result import Accepted, AuditResult, with_inventories
+    from reconciler.audit.result import Accepted, AuditResult, VerdictTotal, with_inventories
     from reconciler.audit.spark import spark_findings
 else:
     __getattr__ = lazy_exports(
@@ -25,7 +25,7 @@ else:
             "next_steps": ("BrokerCalls", "advised_steps", "with_next"),
             "report": ("EarlierRun", "render_report"),
             "report_json": ("AUDIT_SCHEMA_VERSION", "by_urgency", "write_findings", "write_summary"),
-            "result": ("Accepted", "AuditResult", "with_inventories"),
+            "result": ("Accepted", "AuditResult", "VerdictTotal", "with_inventories"),
             "spark": ("spark_findings",),
         },
     )
@@ -46,6 +46,7 @@ __all__ = [
     "EarlierRun",
     "FleetFinding",
     "FleetKey",
+    "VerdictTotal",
     "advised_steps",
     "audit",
     "by_urgency",

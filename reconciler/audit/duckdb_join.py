@@ -18,6 +18,7 @@ import pyarrow as pa
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit.case_sql import case_number, doubt, evidence, is_listed, is_worth_a_look, verdict
 from reconciler.audit.dimension_tables import (
+    DISKS,
     Superseded,
     inventory_rows,
     keep_log_dirs,
@@ -28,7 +29,6 @@ from reconciler.audit.dimension_tables import (
 from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS
 from reconciler.audit.incremental import EarlierAudit, keep_findings
 from reconciler.audit.join_sql import DATED, DATES, VIEWS, joined
-from reconciler.audit.result import DISKS
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from reconciler.verdicts import CASES, Doubt, Verdict
+
 FINDINGS_FILE, TOPICS_FILE = "findings.parquet", "topics.parquet"
 """What an audit leaves in its folder: the findings, and the topics in the metadata, for the next audit."""
 
@@ -74,3 +76,23 @@ def findings_sql(*apart: str) -> str:
 
 FINDINGS = findings_sql()
 """The query over ``found`` as it is in DuckDB."""
+
+MAY_BE_NEWER = tuple(
+    verdict.value
+    for verdict in Verdict
+    if {case.doubt for case in CASES if case.verdict is verdict} == {Doubt.CHANGED_SINCE_METADATA}
+)
+"""Verdicts that are in doubt wherever what lies on the disk is newer than the metadata."""
+
+TOTALS = f"""
+    SELECT cluster, node, log_dir, verdict, count(*) AS rows_found, coalesce(sum(bytes), 0) AS bytes_found,
+           coalesce(sum(disk_bytes), 0) AS disk_bytes_found,
+           coalesce(sum(CASE WHEN kind <> 'internal' THEN bytes END), 0) AS bytes_counted,
+           coalesce(sum(CASE WHEN kind <> 'internal' THEN disk_bytes END), 0) AS disk_bytes_counted,
+           count(CASE WHEN on_disk AND kind NOT IN ('log_dir', 'internal') THEN 1 END) AS observed_found,
+           count(doubt) AS doubts_found,
+           count(CASE WHEN on_disk AND verdict IN {MAY_BE_NEWER} AND modified_ms IS NULL THEN 1 END) AS undated_found,
+           min(due_ms) AS first_due_ms
+    FROM found GROUP BY cluster, node, log_dir, verdict
+"""
+"""The query over ``found`` for what each verdict says of each log dir, and for what no engine could tell."""

@@ -9,7 +9,7 @@ dataset.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from logstore.rows import InventorySet
 from reconciler.audit.dimension_tables import parquet_files
-from reconciler.audit.findings import FINDING_SCHEMA
+from reconciler.audit.findings import FINDING_SCHEMA, MAY_BE_NEWER, TOTALS
 from reconciler.audit.fleet import (
     ID_CHANGES,
     INVENTORY_GAP_MS,
@@ -37,7 +37,7 @@ from reconciler.audit.fleet import (
 from reconciler.audit.incremental import Basis
 from reconciler.desired import DesiredState, MetadataIdentity, SavedTable
 from reconciler.text import count, listed
-from reconciler.verdicts import BENIGN, CASES, URGENCY, Doubt, Verdict
+from reconciler.verdicts import BENIGN, URGENCY, Verdict
 
 
 class Accepted(StrEnum):
@@ -86,6 +86,23 @@ class BrokerSummary:
     """None: nobody's, as far as can be known: no identity, or a cluster whose metadata was not given beside others."""
 
 
+class VerdictTotal(NamedTuple):
+    """What one verdict says of one log dir, added up; cluster "" and node -1 where the log dir names none."""
+
+    cluster: str
+    node: int
+    log_dir: str | None
+    """None: the replicas are on no disk."""
+    verdict: Verdict
+    rows: int
+    bytes: int
+    disk_bytes: int
+    doubts: int = 0
+    """Rows that are in doubt."""
+    due_ms: int | None = None
+    """The earliest due time of these rows, ms since 1970; None: none of them is staged."""
+
+
 class ScannedLogDir(NamedTuple):
     """When a log dir was scanned, ms since 1970; cluster "" and node -1 where it names none."""
 
@@ -122,6 +139,9 @@ class AuditResult:
     """Brokers whose findings are those of an earlier audit, because nothing changed that they rest on."""
     basis: tuple[Basis, ...] = field(default=(), compare=False)
     """What the verdicts of each broker rest on, for the next incremental audit; empty: it was not asked for."""
+    by_log_dir: tuple[VerdictTotal, ...] = field(default=(), compare=False)
+    scan_s: float | None = field(default=None, compare=False)
+    """Seconds that the scan of trees took; None: it is not known."""
 
     @property
     def scope(self) -> str:
@@ -173,6 +193,13 @@ class AuditResult:
             room -= tables[-1].num_rows
         return pa.concat_tables(tables) if tables else FINDING_SCHEMA.empty_table()
 
+    def of_verdict(self, verdict: Verdict, columns: Sequence[str]) -> pa.Table:
+        """Return some columns of all findings of one verdict, in no particular order."""
+        import pyarrow.dataset as ds  # as in _dataset
+
+        found: pa.Table = self._dataset().to_table(columns=list(columns), filter=ds.field("verdict") == verdict)
+        return found
+
     def _dataset(self) -> Any:
         # Where pandas is installed, pyarrow.dataset imports it, which takes as long as the audit of a hundred brokers.
         import pyarrow.dataset as ds
@@ -182,41 +209,6 @@ class AuditResult:
 
 RunQuery = Callable[[str], list[dict[str, Any]]]
 """Runs SQL and returns all its rows, by column name."""
-
-_MAY_BE_NEWER = tuple(
-    verdict.value
-    for verdict in Verdict
-    if {case.doubt for case in CASES if case.verdict is verdict} == {Doubt.CHANGED_SINCE_METADATA}
-)
-"""Verdicts that are in doubt wherever what lies on the disk is newer than the metadata."""
-
-_TOTALS = f"""
-    SELECT verdict, count(*) AS rows_found, coalesce(sum(bytes), 0) AS bytes_found,
-           coalesce(sum(disk_bytes), 0) AS disk_bytes_found,
-           coalesce(sum(CASE WHEN kind <> 'internal' THEN bytes END), 0) AS bytes_counted,
-           coalesce(sum(CASE WHEN kind <> 'internal' THEN disk_bytes END), 0) AS disk_bytes_counted,
-           count(CASE WHEN on_disk AND kind NOT IN ('log_dir', 'internal') THEN 1 END) AS observed_found,
-           count(doubt) AS doubts_found,
-           count(CASE WHEN on_disk AND verdict IN {_MAY_BE_NEWER} AND modified_ms IS NULL THEN 1 END) AS undated_found
-    FROM found GROUP BY verdict
-"""
-
-DISKS = """
-    SELECT cluster, node, count(CASE WHEN kind <> 'internal' THEN 1 END) AS rows_observed,
-           CAST(coalesce(sum(bytes), 0) AS BIGINT) AS bytes,
-           CAST(coalesce(sum(disk_bytes), 0) AS BIGINT) AS disk_bytes,
-           CAST(coalesce(sum(CASE WHEN kind <> 'internal' THEN bytes END), 0) AS BIGINT) AS bytes_counted,
-           CAST(coalesce(sum(CASE WHEN kind <> 'internal' THEN disk_bytes END), 0) AS BIGINT) AS disk_bytes_counted,
-           count(CASE WHEN kind NOT IN ('internal', 'foreign', 'checkpoint_entry', 'leftover') THEN 1 END) AS replicas,
-           count(CASE WHEN kind = 'live' THEN 1 END) AS live,
-           count(CASE WHEN kind = 'live' AND state = 'missing' THEN 1 END) AS without_metadata,
-           count(CASE WHEN kind = 'live' AND segments = 0 THEN 1 END) AS without_segment
-    FROM observed WHERE kind <> 'log_dir' GROUP BY cluster, node
-"""
-"""The table ``disks``: the counts and bytes of all that lies on the disks of each broker, counted once.
-
-The broker's own directories, such as the metadata's log, are no replicas: they are in the bytes and in nothing else.
-"""
 
 _LOG_DIRS = """
     SELECT cluster, node, host, log_dir, directory_id, state, problem, scanned_ms, clean_shutdown,
@@ -249,8 +241,8 @@ def conclude(
     finding and not a note.
     """
     disks = query("SELECT * FROM disks")
-    found = query(_TOTALS)
-    doubts = {row["verdict"]: int(row["doubts_found"]) for row in found if row["doubts_found"]}
+    found = query(TOTALS)
+    by_log_dir = _by_log_dir(found, disks)
     queries = [q for q in QUERIES if states or not q.needs_metadata]
     if with_previous:
         queries.append(ID_CHANGES)
@@ -262,10 +254,10 @@ def conclude(
         audited_ms=now_ms,
         metadata=tuple(state.identity for state in states.values()),
         brokers=brokers,
-        totals=_totals(found, disks),
-        bytes=_sums(found, disks, "bytes"),
-        disk_bytes=_sums(found, disks, "disk_bytes"),
-        doubts={verdict.value: doubts[verdict] for verdict in Verdict if verdict in doubts},
+        totals=_sums(by_log_dir, "rows"),
+        bytes=_sums(by_log_dir, "bytes"),
+        disk_bytes=_sums(by_log_dir, "disk_bytes"),
+        doubts={verdict: number for verdict, number in _sums(by_log_dir, "doubts").items() if number},
         fleet=(
             *own_metadata(states, log_dirs),
             *fleet,
@@ -280,6 +272,7 @@ def conclude(
             *_unknown_doubts(found, states),
         ),
         scans=tuple(ScannedLogDir(*(row[name] for name in ScannedLogDir._fields)) for row in log_dirs),
+        by_log_dir=by_log_dir,
     )
 
 
@@ -292,31 +285,41 @@ def with_inventories(result: AuditResult, inventories: InventorySet) -> AuditRes
     )
 
 
-def _totals(found: Sequence[Mapping[str, Any]], disks: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Count the rows of each verdict."""
-    listed = {row["verdict"]: row for row in found if row["verdict"] != Verdict.OK}
-    totals = {name: int(row["rows_found"]) for name, row in listed.items()}
+def _by_log_dir(found: Sequence[Mapping[str, Any]], disks: Sequence[Mapping[str, Any]]) -> tuple[VerdictTotal, ...]:
+    """Add up each verdict in each log dir."""
+    totals, left = list[VerdictTotal](), {(row["cluster"], row["node"], row["log_dir"]): dict(row) for row in disks}
+    for row in found:
+        if row["verdict"] == Verdict.OK:
+            continue  # counted below
+        rows, length, size, doubts = (int(row[f"{each}_found"]) for each in ("rows", "bytes", "disk_bytes", "doubts"))
+        place, verdict = (row["cluster"], row["node"], row["log_dir"]), Verdict(row["verdict"])
+        totals.append(VerdictTotal(*place, verdict, rows, length, size, doubts, row["first_due_ms"]))
+        if place in left:
+            left[place]["rows_observed"] -= int(row["observed_found"])
+            left[place]["bytes_counted"] -= int(row["bytes_counted"])
+            left[place]["disk_bytes_counted"] -= int(row["disk_bytes_counted"])
     # Every observed row that is no finding is OK, because ``joined`` has every row once (reconciler/audit/join_sql.py).
-    ok = sum(int(row["rows_observed"]) for row in disks) - sum(int(row["observed_found"]) for row in listed.values())
-    if ok:
-        totals[Verdict.OK] = ok
-    return {each.value: totals[each] for each in Verdict if each in totals}
+    for place, row in left.items():
+        if row["rows_observed"]:
+            rows, length, size = (int(row[each]) for each in ("rows_observed", "bytes_counted", "disk_bytes_counted"))
+            totals.append(VerdictTotal(*place, Verdict.OK, rows, length, size))
+    return tuple(totals)
 
 
-def _sums(found: Sequence[Mapping[str, Any]], disks: Sequence[Mapping[str, Any]], name: str) -> dict[str, int]:
-    """Add up ``bytes`` or ``disk_bytes`` of each verdict."""
-    listed = {row["verdict"]: row for row in found if row["verdict"] != Verdict.OK}
-    sums = {verdict: int(row[f"{name}_found"]) for verdict, row in listed.items()}
-    if Verdict.OK in _totals(found, disks):
-        counted = sum(int(row[f"{name}_counted"]) for row in disks)
-        sums[Verdict.OK] = counted - sum(int(row[f"{name}_counted"]) for row in listed.values())
-    return {each.value: sums[each] for each in Verdict if each in sums}
+def _sums(by_log_dir: Sequence[VerdictTotal], name: str) -> dict[str, int]:
+    """Add up a column by verdict, in the order of the verdicts."""
+    sums = Counter[Verdict]()
+    for total in by_log_dir:
+        sums[total.verdict] += getattr(total, name)
+    return {verdict.value: sums[verdict] for verdict in Verdict if verdict in sums}
 
 
 def _brokers(
     disks: Sequence[Mapping[str, Any]], log_dirs: Sequence[Mapping[str, Any]], states: Mapping[str, DesiredState]
 ) -> tuple[BrokerSummary, ...]:
-    held = {(row["cluster"], row["node"]): row for row in disks}
+    held = defaultdict[tuple[str, int], Counter[str]](Counter)
+    for row in disks:
+        held[row["cluster"], row["node"]].update({name: int(row[name]) for name in ("replicas", "bytes", "disk_bytes")})
     grouped: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for row in log_dirs:
         grouped.setdefault((row["cluster"], row["node"]), []).append(row)
@@ -334,10 +337,10 @@ def _brokers(
                 }
                 for row in rows
             ),
-            replicas=int(held[cluster, node]["replicas"]) if (cluster, node) in held else 0,
-            bytes=int(held[cluster, node]["bytes"]) if (cluster, node) in held else 0,
-            disk_bytes=int(held[cluster, node]["disk_bytes"]) if (cluster, node) in held else 0,
-            role=_role(cluster, node, rows, held.get((cluster, node)), states),
+            replicas=held[cluster, node]["replicas"],
+            bytes=held[cluster, node]["bytes"],
+            disk_bytes=held[cluster, node]["disk_bytes"],
+            role=_role(cluster, node, rows, held[cluster, node]["replicas"], states),
         )
         for (cluster, node), rows in grouped.items()
     )
@@ -347,14 +350,13 @@ def _role(
     cluster: str,
     node: int,
     log_dirs: Sequence[Mapping[str, Any]],
-    held: Mapping[str, Any] | None,
+    replicas: int,
     states: Mapping[str, DesiredState],
 ) -> Role | None:
     """Tell brokers, controllers and log dirs of nobody known apart, so that each is counted as what it is."""
     if node < 0 or (states and cluster not in states):
         return None
-    holds_replicas = held is not None and held["replicas"] > 0
-    if holds_replicas or not all(row["keeps_metadata"] for row in log_dirs):
+    if replicas or not all(row["keeps_metadata"] for row in log_dirs):
         return Role.BROKER
     # A broker in whose only log dir no replica lies yet looks like a controller, but is registered.
     registered = states[cluster].brokers.column("node_id").to_pylist() if cluster in states else []
@@ -408,7 +410,7 @@ def _holders(query: RunQuery, replicas: pa.Table | SavedTable) -> dict[int, int]
 
 def _unknown_doubts(found: Sequence[Mapping[str, Any]], states: Mapping[str, DesiredState]) -> Iterator[str]:
     """Yield a note where findings may be in doubt, and a time that would say so is not known."""
-    condemned = sum(int(row["rows_found"]) for row in found if row["verdict"] in _MAY_BE_NEWER)
+    condemned = sum(int(row["rows_found"]) for row in found if row["verdict"] in MAY_BE_NEWER)
     undated = sum(int(row["undated_found"]) for row in found)
     timeless = [state.identity.location for state in states.values() if state.identity.as_of_ms is None]
     if condemned and timeless:

@@ -26,7 +26,7 @@ from reconciler.desired import BrokerKey, DesiredState, by_cluster
 from reconciler.errors import RefusedError
 from reconciler.plan.plan import PlannedLogDir
 from reconciler.text import json_objects
-from reconciler.verdicts import Judged, Row, Verdict, broker_of, compare
+from reconciler.verdicts import UNWANTED, Judged, Row, Verdict, broker_of, compare
 
 if TYPE_CHECKING:
     from logstore.scan import Observation
@@ -36,9 +36,6 @@ _PLAN_COLUMNS = [
     *("cluster_id", "node_id", "directory_id", "log_dir", "name", "kind", "topic", "partition", "topic_id"),
     *("metadata_state", "problem", "bytes", "disk_bytes", "modified_ms", "inode", "due_ms"),
 ]
-
-
-_STAGED_BY_PLANS = frozenset({Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC, Verdict.STRAY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +136,7 @@ class PlanView:
             view.judged_of[cluster] = list(compare(speaking, found_there, now_ms))
         view.created = {
             (row["log_dir"], row["name"]): created_ms
-            for row in (each.observed for each in view.judged if each.verdict in _STAGED_BY_PLANS)
+            for row in (each.observed for each in view.judged if each.verdict in UNWANTED)
             if row is not None and (created_ms := replica_created_ms(row["log_dir"], row["name"])) is not None
         }
         bare = [each.observed for each in view.judged if each.verdict is Verdict.NO_ID and each.observed is not None]

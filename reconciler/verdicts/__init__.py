@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from reconciler.verdicts.present import NOTHING_SHOWS, Neighbours, epoch_above, shown_present
     from reconciler.verdicts.ranking import Copy, Ranking, rank_copies
     from reconciler.verdicts.returning import reasons_for_distrust, wanted_again
-    from reconciler.verdicts.table import BENIGN, CASES, URGENCY, JoinedRow, Verdict, case_number, plainly_in_order
+    from reconciler.verdicts.table import (
+        BENIGN,
+        CASES,
+        UNWANTED,
+        URGENCY,
+        JoinedRow,
+        Verdict,
+        case_number,
+        plainly_in_order,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -48,7 +57,16 @@ else:
             "present": ("NOTHING_SHOWS", "Neighbours", "epoch_above", "shown_present"),
             "ranking": ("Copy", "Ranking", "rank_copies"),
             "returning": ("reasons_for_distrust", "wanted_again"),
-            "table": ("BENIGN", "CASES", "JoinedRow", "URGENCY", "Verdict", "case_number", "plainly_in_order"),
+            "table": (
+                "BENIGN",
+                "CASES",
+                "JoinedRow",
+                "UNWANTED",
+                "URGENCY",
+                "Verdict",
+                "case_number",
+                "plainly_in_order",
+            ),
         },
     )
 
@@ -64,6 +82,7 @@ __all__ = [
     "IGNORED_FILE",
     "LATEST",
     "NOTHING_SHOWS",
+    "UNWANTED",
     "URGENCY",
     "Advice",
     "Copy",

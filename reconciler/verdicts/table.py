@@ -84,6 +84,9 @@ BENIGN: frozenset[Verdict] = frozenset(
 )
 """Verdicts that require no action: an audit that finds only these is clean."""
 
+UNWANTED: frozenset[Verdict] = frozenset({Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC, Verdict.STRAY})
+"""Verdicts on replicas that lie on a disk and that the cluster does not want there: what a plan stages."""
+
 URGENCY: tuple[Verdict, ...] = (
     Verdict.ABSENT,
     Verdict.DAMAGED,

@@ -25,8 +25,8 @@ from pyspark.sql import SparkSession
 
 from logstore.log_dir import FallbackRecords
 from logstore.rows import InventoryForm, write_inventory
-from reconciler.audit.dimension_tables import keep_log_dirs, keep_metadata
-from reconciler.audit.result import DISKS, RunQuery
+from reconciler.audit.dimension_tables import DISKS, keep_log_dirs, keep_metadata
+from reconciler.audit.result import RunQuery
 from reconciler.audit.spark.join import SPARK_VIEWS, find, select
 from reconciler.audit.spark.log_dirs import (
     GROUPS_PER_CORE,

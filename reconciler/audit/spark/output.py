@@ -31,7 +31,7 @@ _FOUND = """
     SELECT verdict, coalesce(cluster_id, '') AS cluster, coalesce(broker, -1) AS node, host, log_dir, directory_id,
            name, coalesce(kind, '') AS kind, log_dir IS NOT NULL AS on_disk, coalesce(topic, '') AS topic,
            coalesce(partition, -1) AS partition, coalesce(disk_topic_id, '') AS disk_topic_id, bytes, disk_bytes,
-           modified_ms, only_in_sync, doubt
+           modified_ms, due_ms, only_in_sync, doubt
     FROM findings
 """
 

@@ -181,7 +181,7 @@ class BatchFiles(NamedTuple):
     log_dirs: str
     """Rows of the table ``log_dirs`` (:mod:`reconciler.audit.dimension_tables`)."""
     disks: str
-    """Rows of the table ``disks`` (:data:`reconciler.audit.result.DISKS`)."""
+    """Rows of the table ``disks`` (:data:`reconciler.audit.dimension_tables.DISKS`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,10 @@ from reconciler.cli.frame import (
     say_step,
     user_name,
 )
+from reconciler.cli.monitoring import MetricsFile
 from reconciler.cli.pages import write_outcome
 from reconciler.errors import RefusedError, UsageError
+from reconciler.metrics import read_apply
 from reconciler.next_steps import (
     AppliedPlan,
     Call,
@@ -66,6 +68,7 @@ def run(
     max_age: str | None,
     any_clock: bool,
     fallback_folder: str | None,
+    metrics_path: str | None,
     **broker: str | None,
 ) -> Exit:
     """Carry out a plan that 'logstore plan' or 'logstore repair' made and somebody looked through."""
@@ -79,11 +82,19 @@ def run(
         any_clock=any_clock,
         any_host=any_host,
         changed_data=changed_data,
+        metrics_path=metrics_path,
     )
 
 
 def carry_out_plan(
-    plan_file: str, form: Format, output: str | None, call: Call, *, made_by: str = "plan", **how: Any
+    plan_file: str,
+    form: Format,
+    output: str | None,
+    call: Call,
+    *,
+    made_by: str = "plan",
+    metrics_path: str | None = None,
+    **how: Any,
 ) -> Exit:
     """Carry out a plan, and say what was done, how it is taken back and what comes next.
 
@@ -93,6 +104,7 @@ def carry_out_plan(
         output: file of the report; None: standard output.
         call: how the command was called; the plan says for which log dirs and with which metadata it was made.
         made_by: the verb that makes such plans, for messages.
+        metrics_path: of the file for metrics; None: none are asked for.
         how: fields of :class:`reconciler.plan.ApplyOptions` that a plan of repairs alone has no use for.
 
     Raises:
@@ -103,16 +115,18 @@ def carry_out_plan(
     if plan.repairs_only:
         _check_unused(plan_file, {**how, "any_clock": how.get("any_clock") and not plan.needs_clock})
     check_output(form, output, [each.path for each in plan.log_dirs], [plan_file])
+    metrics = MetricsFile(metrics_path, "apply", [each.path for each in plan.log_dirs])
     folder = fallback_records(call.fallback).folder
     options = ApplyOptions(os.uname().nodename, user_name(), fallback_records=folder, **how)
     with _refusals(plan, plan_file, call):
         outcome = apply_plan(plan, options)
+    metrics.take(read_apply, outcome)
     with may_be_unread():
         write_outcome(outcome, form, output)
     _say_done(plan, outcome, call)
     for step in _next_steps(plan, plan_file, outcome, call):
         say_step(step)
-    return Exit.CLEAN if outcome.is_complete else Exit.PARTLY_FAILED
+    return metrics.written(Exit.CLEAN if outcome.is_complete else Exit.PARTLY_FAILED)
 
 
 @contextmanager

@@ -53,9 +53,11 @@ from reconciler.cli.frame import (
     sort_inputs,
     write_rows,
 )
+from reconciler.cli.monitoring import MetricsFile
 from reconciler.cli.pages import next_lines, show_audit
 from reconciler.errors import HistoryError, UsageError
 from reconciler.history import Run, append_run, check_history, earlier_runs, last_audit, remove_old_days
+from reconciler.metrics import read_audit
 from reconciler.next_steps import Call
 from reconciler.sources import is_saved_state
 from reconciler.text import count
@@ -89,6 +91,8 @@ def run(
     spark: bool,
     master: str | None,
     fallback_folder: str | None,
+    metrics_path: str | None,
+    most_topics: int,
     **broker: str | None,
 ) -> Exit:
     """Compare log dirs with the cluster's metadata, and give each replica a verdict."""
@@ -101,6 +105,7 @@ def run(
     # Executors read copies of what lies in a store, so these go where executors see them.
     inputs = sort_inputs(paths, _made(str(report), filter(os.path.isdir, paths)) if on_cluster else None)
     check_output(Format(form), output, inputs.log_dirs, inputs.inventories.files)
+    metrics = MetricsFile(metrics_path, "audit", inputs.log_dirs)
     earlier = _open_history(history, history_days, inputs)
     last = last_audit(str(history)) if incremental else None
     topics = None if previous is None else _topics_of(previous, report)
@@ -129,13 +134,14 @@ def run(
             say(_kept(result, None if last is None else last[0]))
         for note in result.notes:
             say(f"note: {note}")
+        metrics.take(read_audit, result, most_topics)
         try:
             _show(result, Format(form), output, listed, limit=limit, call=call)
         finally:
             # The findings come first: they are what was asked for, and the history may be on a full disk.
             if failure is not None:
                 say_incomplete(failure)
-    return Exit.CLEAN if result.is_clean else Exit.FINDINGS
+    return metrics.written(Exit.CLEAN if result.is_clean else Exit.FINDINGS)
 
 
 def _check_options(

@@ -42,9 +42,11 @@ from reconciler.cli.frame import (
     why_in_use,
     with_progress,
 )
+from reconciler.cli.monitoring import MetricsFile
 from reconciler.cli.pages import show_plan
 from reconciler.desired import BrokerKey
 from reconciler.errors import RefusedError, UsageError
+from reconciler.metrics import Readings, read_judged, read_metadata, read_plan
 from reconciler.next_steps import PLAN_FILE, Call, Command, Step, step_of_unshown
 from reconciler.plan import (
     STAGING_ACTIONS,
@@ -86,6 +88,8 @@ def run(
     internal: tuple[str, ...],
     allowed: tuple[str, ...],
     fallback_folder: str | None,
+    metrics_path: str | None,
+    most_topics: int,
     **broker: str | None,
 ) -> Exit:
     """Compare log dirs with the cluster's metadata, and plan what to do about it. Nothing is changed."""
@@ -113,14 +117,28 @@ def run(
     if inputs.inventories.files:
         raise UsageError(f"{inputs.inventories.files[0]} is an inventory: a plan needs the log dirs themselves")
     check_output(Format.JSON, output, inputs.log_dirs)
+    metrics = MetricsFile(metrics_path, "plan", inputs.log_dirs)
+    now_ms = time.time_ns() // 1_000_000
+    fallback = fallback_records(fallback_folder)
+    view = _view(inputs, specs, choice, now_ms, fallback=fallback, staging=staging, metrics=metrics)
+    metrics.take(_read_view, view, now_ms, most_topics)
     try:
-        plan = _planned(inputs, specs, choice, staging, fallback_records(fallback_folder))
+        plan = _planned(view, choice, now_ms)
     except GatesShutError as error:
-        return _show_refused(error, click.get_current_context(), Format(form), output)
+        metrics.take(read_plan, error.plan, [refusal.gate for refusal in error.refusals])
+        return metrics.written(_show_refused(error, click.get_current_context(), Format(form), output))
+    metrics.take(read_plan, plan)
     _show(plan, Format(form), output)
     _say_sum(plan, choice)
     _say_steps(plan, output, Call(paths, specs, fallback_folder, **broker))
-    return Exit.FINDINGS if plan.actions else Exit.CLEAN
+    return metrics.written(Exit.FINDINGS if plan.actions else Exit.CLEAN)
+
+
+def _read_view(readings: Readings, view: PlanView, now_ms: int, most_topics: int) -> None:
+    """Take in what a plan is made from, as metrics."""
+    read_judged(readings, view.judged_of, most_topics)
+    for state in view.states.values():
+        read_metadata(readings, state.identity, now_ms)
 
 
 def _show_refused(error: GatesShutError, context: click.Context, form: Format, output: str | None) -> Exit:
@@ -166,11 +184,7 @@ def _number(value: str) -> tuple[int, str]:
     return int(digits) if digits.isdecimal() else 0, value
 
 
-def _planned(
-    inputs: Inputs, specs: Sequence[str], choice: PlanChoice, staging: str | None, fallback: FallbackRecords
-) -> Plan:
-    now_ms = time.time_ns() // 1_000_000
-    view = _view(inputs, specs, choice, now_ms, fallback=fallback, staging=staging)
+def _planned(view: PlanView, choice: PlanChoice, now_ms: int) -> Plan:
     history = read_history(view.log_dirs)
     for sentence in history.unreadable:
         say(sentence)
@@ -185,11 +199,14 @@ def _view(
     *,
     fallback: FallbackRecords,
     staging: str | None,
+    metrics: MetricsFile,
 ) -> PlanView:
     states = choose_metadata(specs, inputs, now_ms)
     say_problems(states)
+    began = time.monotonic()
     scanned = scan_all(inputs.log_dirs, fallback=fallback)
     seen = list(with_progress(scanned, len(inputs.log_dirs), "scanning log dirs"))
+    metrics.take(Readings.scanned, time.monotonic() - began)
     any_cluster = Gate.CLUSTER in choice.policy.allowed
     roots = _staging_roots([each.log_dir for each in seen], staging)
     view = PlanView.of(seen, roots, states, now_ms, any_cluster=any_cluster)

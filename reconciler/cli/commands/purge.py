@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from layout.directory_name import DirectoryKind, parse
 from logstore import Clock, NotALogDirError, SystemClock
-from logstore.log_dir import FallbackRecords, LogDir, ReadOnlyLogDir, StagingBeside
+from logstore.log_dir import FallbackRecords, LogDir, ReadOnlyLogDir, StagingBeside, read_identity
 from logstore.purge import PURGE_WORKERS, LogDirPurge, PurgeRules, Throttle, planned_purge, purge
 from logstore.staging import Placement, Staged
 from reconciler.cli.frame import (
@@ -30,7 +30,9 @@ from reconciler.cli.frame import (
     tell,
     why_in_use,
 )
+from reconciler.cli.monitoring import MetricsFile
 from reconciler.errors import UsageError
+from reconciler.metrics import read_purge
 from reconciler.next_steps import Call, Step, step_of_strays
 from reconciler.text import count, listed, moment, size, visible
 
@@ -53,6 +55,7 @@ def run(
     keep_held: bool,
     quiet: bool,
     fallback_folder: str | None,
+    metrics_path: str | None,
     **broker: str | None,
 ) -> Exit:
     """Delete what is staged in log dirs, and whose time has come. What is deleted cannot be brought back."""
@@ -68,6 +71,7 @@ def run(
     )
     fallback = fallback_records(fallback_folder)
     log_dirs, call = log_dirs_in(paths), Call(paths, specs, fallback_folder, **broker)
+    metrics = MetricsFile(metrics_path, "purge", log_dirs)
     look: SecondLook | None = None
     if specs:
         from reconciler.cli.frame import ask_again  # which loads Arrow
@@ -82,6 +86,7 @@ def run(
             opened.open(log_dirs, fallback, beside=True)
             reports = _purge(opened, rules, fallback, workers)
             reports.sort(key=lambda report: list(map(os.path.abspath, log_dirs)).index(report.log_dir))
+    metrics.take(read_purge, reports, _brokers(log_dirs), dry_run=dry_run)
     for report in reports:
         _print_report(report, quiet=quiet, dry_run=dry_run)
     say_unseen(reports)
@@ -89,14 +94,24 @@ def run(
     _say_ways_on(wanted, [] if quiet else reports, call)
     waiting = bool(wanted) or any(report.waiting for report in reports)
     if any(report.cancelled for report in reports):
-        return Exit.INTERRUPTED
+        return metrics.written(Exit.INTERRUPTED)
     done = any(report.purged or report.failures for report in reports)
     if locations and not (dry_run or waiting or done):
         _say_nothing(locations, call)
         waiting = True
     failed = any(not report.is_whole for report in reports)
     code = Exit.PARTLY_FAILED if failed else opened.code(len(reports))
-    return Exit.FINDINGS if waiting and code is Exit.CLEAN else code
+    return metrics.written(Exit.FINDINGS if waiting and code is Exit.CLEAN else code)
+
+
+def _brokers(log_dirs: Iterable[str]) -> dict[str, tuple[str, int]]:
+    """Say which broker each log dir belongs to, by its ``meta.properties``; those that name none are left out."""
+    brokers = {}
+    for path in map(os.path.abspath, log_dirs):
+        identity = read_identity(path).identity
+        if identity is not None and identity.node_id is not None:
+            brokers[path] = (identity.cluster_id or "", identity.node_id)
+    return brokers
 
 
 def _throttle(clock: Clock, rate: str | None, unlinks: int | None) -> Throttle | None:

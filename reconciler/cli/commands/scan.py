@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -33,7 +34,9 @@ from reconciler.cli.frame import (
     with_progress,
     write_rows,
 )
+from reconciler.cli.monitoring import MetricsFile
 from reconciler.errors import UsageError
+from reconciler.metrics import Readings, read_scan
 from reconciler.text import age, count, size
 
 if TYPE_CHECKING:
@@ -51,6 +54,7 @@ def run(
     sizes: bool,
     limit: int | None,
     fallback_folder: str | None,
+    metrics_path: str | None,
 ) -> Exit:
     """Tell what lies in log dirs: replicas with their topic IDs, and everything else."""
     inputs = sort_inputs(paths)
@@ -60,7 +64,8 @@ def run(
         _check_place(place, format_, inputs)
     else:
         check_output(format_, output, inputs.log_dirs, inputs.inventories.files)
-    scanned = _Scanned(inputs, sizes, jobs, fallback_records(fallback_folder))
+    metrics = MetricsFile(metrics_path, "scan", inputs.log_dirs)
+    scanned = _Scanned(inputs, sizes, jobs, fallback_records(fallback_folder), metrics)
     if place is not None:
         _write_inventories(scanned, inputs.log_dirs, place)
     elif format_ is Format.TABLE:
@@ -69,7 +74,7 @@ def run(
         _write(scanned, format_, output)
     for problem in scanned.unreadable:
         say(problem)
-    return Exit.PARTLY_FAILED if scanned.unreadable else Exit.CLEAN
+    return metrics.written(Exit.PARTLY_FAILED if scanned.unreadable else Exit.CLEAN)
 
 
 def _target(output: str | None) -> tuple[str | None, str | None]:
@@ -124,13 +129,23 @@ def _write_inventories(scanned: _Scanned, log_dirs: Sequence[str], place: str) -
 class _Scanned:
     """Yields tables of rows, one log dir after the other, and collects further facts about each log dir."""
 
-    def __init__(self, inputs: Inputs, sizes: bool, jobs: int | None, fallback: FallbackRecords) -> None:
-        self._inputs = inputs
+    def __init__(
+        self, inputs: Inputs, sizes: bool, jobs: int | None, fallback: FallbackRecords, metrics: MetricsFile
+    ) -> None:
+        self._inputs, self._metrics = inputs, metrics
         self._sizes, self._jobs, self._fallback = sizes, jobs, fallback
         self.log_dirs: list[dict[str, Any]] = []
         self.unreadable: list[str] = []
 
     def __iter__(self) -> Iterator[pa.Table]:
+        tables, began = self._tables(), time.monotonic()
+        for table in tables:
+            self._metrics.take(Readings.scanned, time.monotonic() - began)
+            self._metrics.take(read_scan, table)
+            yield table
+            began = time.monotonic()
+
+    def _tables(self) -> Iterator[pa.Table]:
         failed = (MetadataState.ABSENT, MetadataState.UNREADABLE)
         log_dirs = self._inputs.log_dirs
         observations = scan_all(log_dirs, sizes=self._sizes, jobs=self._jobs, fallback=self._fallback)

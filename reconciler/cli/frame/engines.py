@@ -10,9 +10,10 @@ import errno
 import os
 import resource
 import tempfile
+import time
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from logstore.log_dir import FallbackRecords
@@ -66,13 +67,15 @@ def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -
     from logstore.scan import scan_all
 
     log_dirs = job.inputs.log_dirs
+    began = time.monotonic()
     observations = scan_all(log_dirs, sizes=job.sizes, jobs=jobs, fallback=job.fallback)
     tables = [seen.rows for seen in with_progress(observations, len(log_dirs), "scanning log dirs")]
+    scan_s = time.monotonic() - began if log_dirs else None
     inventories = job.inputs.inventories
     parquet, arrow = _by_form(inventories)
     tables += [read_inventory(inventories.readable(path), inventories.ignored(path)) for path in arrow]
     with show_busy("comparing"):
-        return run_join(
+        result = run_join(
             tables,
             parquet,
             job.states,
@@ -86,6 +89,7 @@ def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -
             contents={path: inventory_content(path) for path in parquet} if job.with_basis else None,
             earlier=job.earlier,
         )
+    return replace(result, scan_s=scan_s)
 
 
 def run_join(

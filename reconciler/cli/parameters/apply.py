@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from reconciler.cli.frame import Exit, Format, carry_out, fallback_records_option, output_options, passed_on_options
+from reconciler.cli.monitoring import metrics_option
 
 _EPILOG = """\b
 Examples:
@@ -33,6 +34,7 @@ changed, .logstore_repair.*.json, for 'logstore repair --undo'. A broker passes 
 )  # fmt: skip
 @click.option("--any-clock", is_flag=True, help="Take this machine's clock although plan or disks are ahead of it.")
 @fallback_records_option
+@metrics_option
 @passed_on_options
 def command(**given: Any) -> Exit:
     """Carry out a plan that 'logstore plan' or 'logstore repair' made and somebody looked through.

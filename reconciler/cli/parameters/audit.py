@@ -17,6 +17,7 @@ from reconciler.cli.frame import (
     passed_on_options,
     scan_options,
 )
+from reconciler.cli.monitoring import metrics_option, metrics_topics_option
 from reconciler.verdicts import Verdict
 
 _EPILOG = """\b
@@ -81,6 +82,8 @@ ACCEPTED = ("own-metadata", "inventory-age", "not-reported", "doubt")
 @click.option("--spark", is_flag=True, help="Join with Spark instead of on this machine alone.")
 @click.option("--master", metavar="URL", help="With --spark: the cluster to run on. [default: this machine]")
 @fallback_records_option
+@metrics_option
+@metrics_topics_option
 @passed_on_options
 def command(**given: Any) -> Exit:
     """Compare log dirs with the cluster's metadata, and give each replica a verdict.

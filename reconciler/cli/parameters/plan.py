@@ -15,6 +15,7 @@ from reconciler.cli.frame import (
     output_options,
     passed_on_options,
 )
+from reconciler.cli.monitoring import metrics_option, metrics_topics_option
 from reconciler.next_steps import REFETCH, WITHOUT_ID
 from reconciler.plan import ALLOWABLE, INTERNAL_TOPICS
 from reconciler.verdicts import Verdict
@@ -93,6 +94,8 @@ clocks of two machines may differ by so much. Metadata that is read again later 
     help=f"Open a gate: {', '.join(ALLOWABLE)}.",
 )  # fmt: skip
 @fallback_records_option
+@metrics_option
+@metrics_topics_option
 @passed_on_options
 def command(**given: Any) -> Exit:
     """Compare log dirs with the cluster's metadata, and plan what to do about it. Nothing is changed.

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from reconciler.cli.frame import Exit, carry_out, fallback_records_option, passed_on_options
+from reconciler.cli.monitoring import metrics_option
 
 _EPILOG = """\b
 Examples:
@@ -51,6 +52,7 @@ unwanted; 'logstore restore' brings one back.
 @click.option("--keep-held", is_flag=True, help="Leave directories of which a process holds a file open.")
 @click.option("-q", "--quiet", is_flag=True, help="No line for each directory; the sums alone.")
 @fallback_records_option
+@metrics_option
 @passed_on_options
 def command(**given: Any) -> Exit:
     """Delete what is staged in log dirs, and whose time has come. What is deleted cannot be brought back.

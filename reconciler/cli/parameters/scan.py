@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from reconciler.cli.frame import Exit, Format, carry_out, fallback_records_option, output_options, scan_options
+from reconciler.cli.monitoring import metrics_option
 
 _EPILOG = """\b
 Examples:
@@ -22,6 +23,7 @@ Examples:
 @output_options(*Format)
 @scan_options
 @fallback_records_option
+@metrics_option
 @click.option("--limit", type=click.IntRange(0), metavar="N", help="Rows shown of each log dir in a table.")
 def command(**given: Any) -> Exit:
     """Tell what lies in log dirs: replicas with their topic IDs, and everything else.

@@ -469,3 +469,21 @@ def test_a_tree_in_which_another_file_system_is_mounted_is_not_removed(
         assert os.listdir(mounted) == ["precious"]
     finally:
         subprocess.run(["umount", str(mounted)], check=True)
+
+
+def test_a_file_that_others_read_is_replaced_whole_and_readable_whatever_the_umask_says(tmp_path: Path) -> None:
+    (tmp_path / "a.prom").write_bytes(b"old")
+    former = os.umask(0o077)
+    try:
+        durable.publish_file(str(tmp_path / "a.prom"), b"new")
+    finally:
+        os.umask(former)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a.prom", b"new")]
+    assert (tmp_path / "a.prom").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_file_that_others_read_stays_as_it_was_where_nothing_can_take_its_place(tmp_path: Path) -> None:
+    (tmp_path / "a.prom").mkdir()
+    with pytest.raises(IsADirectoryError):
+        durable.publish_file(str(tmp_path / "a.prom"), b"new")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.prom"]

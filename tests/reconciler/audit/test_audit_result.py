@@ -83,7 +83,7 @@ def answers(
     log_dirs: list[dict[str, Any]],
 ) -> Any:
     def query(sql: str) -> list[dict[str, Any]]:
-        if "FROM found GROUP BY verdict" in sql:
+        if "FROM found GROUP BY" in sql:
             return found
         if "FROM disks" in sql:
             return disks
@@ -101,7 +101,11 @@ def _sizes(size: int, suffix: str = "_counted") -> dict[str, int]:
 
 def total(verdict: str, rows: int, size: int, replicas: int) -> dict[str, Any]:
     return {
+        "cluster": CLUSTER,
+        "node": 1,
+        "log_dir": None if verdict == "MISSING" else "/disk-1",
         "verdict": verdict,
+        "first_due_ms": None,
         "rows_found": rows,
         "observed_found": replicas,
         "doubts_found": 0,
@@ -113,7 +117,7 @@ def total(verdict: str, rows: int, size: int, replicas: int) -> dict[str, Any]:
 
 def disk(node: int, replicas: int, size: int) -> dict[str, Any]:
     counted = {"rows_observed": replicas, "replicas": replicas, **_sizes(size, ""), **_sizes(size)}
-    return {"cluster": CLUSTER, "node": node, **counted, **ALL_WELL}
+    return {"cluster": CLUSTER, "node": node, "log_dir": f"/disk-{node}", **counted, **ALL_WELL}
 
 
 def log_dir(node: int, path: str, state: str = "ok", problem: str = "") -> dict[str, Any]:
@@ -139,6 +143,18 @@ def test_what_was_observed_and_not_found_is_ok() -> None:
     assert result.totals == {"OK": 13, "STALE_ID": 2, "MISSING": 3, "ABSENT": 2}
     assert result.bytes == {"OK": 130, "STALE_ID": 20, "MISSING": 0, "ABSENT": 0}
     assert result.disk_bytes == {"OK": 65, "STALE_ID": 10, "MISSING": 0, "ABSENT": 0}
+
+
+def test_the_totals_of_each_log_dir_add_up_to_those_of_all() -> None:
+    found = [total("STALE_ID", 2, 20, 2), total("MISSING", 3, 0, 0)]
+    result = ask(answers(found, [disk(1, 10, 100), disk(2, 5, 50)], []))
+    shown = {(each.node, each.log_dir, each.verdict): (each.rows, each.disk_bytes) for each in result.by_log_dir}
+    assert shown == {
+        (1, "/disk-1", "STALE_ID"): (2, 10),
+        (1, None, "MISSING"): (3, 0),
+        (1, "/disk-1", "OK"): (8, 40),
+        (2, "/disk-2", "OK"): (5, 25),
+    }
 
 
 def test_listing_ok_rows_changes_no_total() -> None:
