@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from reconciler.metrics.of_changes import read_apply, read_plan
     from reconciler.metrics.of_findings import read_audit, read_judged, read_metadata, read_scan
     from reconciler.metrics.of_purge import read_purge
-    from reconciler.metrics.text_format import exposition
+    from reconciler.metrics.of_watch import begin_watch, read_changes, read_watch
+    from reconciler.metrics.text_format import exposition, registry_of
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -18,7 +19,8 @@ else:
             "of_changes": ("read_apply", "read_plan"),
             "of_findings": ("read_audit", "read_judged", "read_metadata", "read_scan"),
             "of_purge": ("read_purge",),
-            "text_format": ("exposition",),
+            "of_watch": ("begin_watch", "read_changes", "read_watch"),
+            "text_format": ("exposition", "registry_of"),
         },
     )
 
@@ -27,12 +29,16 @@ __all__ = [
     "OTHER_TOPICS",
     "Family",
     "Readings",
+    "begin_watch",
     "exposition",
     "read_apply",
     "read_audit",
+    "read_changes",
     "read_judged",
     "read_metadata",
     "read_plan",
     "read_purge",
     "read_scan",
+    "read_watch",
+    "registry_of",
 ]

@@ -117,6 +117,13 @@ PURGE_COMPLETE = Family("logstore_purge_complete", "Whether everything due was d
 RUN_TIME = Family("logstore_run_timestamp_seconds", "When the command ended, in seconds since 1970")
 RUN_SECONDS = Family("logstore_run_duration_seconds", "How long the command took")
 RUN_EXIT = Family("logstore_run_exit_code", "Exit code of the command")
+WATCH_START = Family("logstore_watch_start_timestamp_seconds", "Since when the watch runs, in seconds since 1970")
+WATCH_CHANGES = Family(
+    "logstore_watch_verdict_changes_total",
+    "Verdicts that changed since the watch began, by the new one; GONE is a replica that is on no disk any more",
+    ("verdict",),
+    is_counter=True,
+)
 SCAN_SECONDS = Family("logstore_scan_duration_seconds", "How long the scan of the log dirs took")
 
 FAMILIES: tuple[Family, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Family))

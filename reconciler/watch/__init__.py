@@ -6,20 +6,23 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.watch.metadata import WatchedMetadata
-    from reconciler.watch.stream import verdict_changes
-    from reconciler.watch.verdicts import VerdictChange
+    from reconciler.watch.stream import machine_ms, verdict_changes
+    from reconciler.watch.verdicts import StandingVerdict, VerdictChange, VerdictWatch
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "metadata": ("WatchedMetadata",),
-            "stream": ("verdict_changes",),
-            "verdicts": ("VerdictChange",),
+            "stream": ("machine_ms", "verdict_changes"),
+            "verdicts": ("StandingVerdict", "VerdictChange", "VerdictWatch"),
         },
     )
 
 __all__ = [
+    "StandingVerdict",
     "VerdictChange",
+    "VerdictWatch",
     "WatchedMetadata",
+    "machine_ms",
     "verdict_changes",
 ]

@@ -34,6 +34,7 @@ def verdict_changes(
     tick_s: float = TICK_S,
     settle_s: float = SETTLE_S,
     clock: Callable[[], float] = time.monotonic,
+    verdicts: VerdictWatch | None = None,
 ) -> Iterator[list[VerdictChange]]:
     """Yield batches of changed verdicts until the watch is stopped.
 
@@ -47,11 +48,12 @@ def verdict_changes(
         tick_s: the longest time between two batches while nothing happens.
         settle_s: seconds for which a verdict is held that may only mean that the metadata has not caught up.
         clock: returns seconds that never go back; the same as that of the metadata.
+        verdicts: that judges, for a caller who asks it how things stand between two batches; None: one of its own.
 
     Raises:
         RefusedError: at the start only: the metadata is of another cluster, or of several clusters that could be meant.
     """
-    verdicts = VerdictWatch(watch.log_dirs, now_ms)
+    verdicts = verdicts or VerdictWatch(watch.log_dirs, now_ms)
     clusters = _clusters(watch)
     yield [change for batch in verdicts.start(by_cluster(metadata.states, clusters)) for change in batch]
     settling = Settling(clock, settle_s)

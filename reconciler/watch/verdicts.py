@@ -54,6 +54,19 @@ class VerdictChange(NamedTuple):
         return None if self.key is None else name_of_key(self.key)
 
 
+class StandingVerdict(NamedTuple):
+    """One verdict other than OK, as it stands now."""
+
+    broker: BrokerKey
+    log_dir: str | None
+    """None: the replica is on no disk."""
+    key: str | None
+    """Key of the row; None where ``log_dir`` is None."""
+    verdict: Verdict
+    due_ms: int | None = None
+    """When a purge may take it, in ms since 1970; None: it is not staged, or is due already."""
+
+
 class _CurrentVerdict(NamedTuple):
     """The verdict on a replica that is on no disk."""
 
@@ -177,6 +190,20 @@ class VerdictWatch:
             del self._due[place]
         if due:
             yield from self._judge_batches(set(), due, batch)
+
+    def standing(self) -> Iterator[StandingVerdict]:
+        """Yield every verdict other than OK that stands now; in a lost log dir all rows are as absent as it is."""
+        for path, reported in self._reported.items():
+            broker = self._brokers[path]
+            if self._disks[path].state.lost:
+                absent = reported.get(LOG_DIR_KEY, Verdict.ABSENT)
+                for key in (LOG_DIR_KEY, *(key for key, _ in self._disks[path].known.items())):
+                    yield StandingVerdict(broker, path, key, absent)
+                continue
+            for key, verdict in reported.items():
+                yield StandingVerdict(broker, path, key, verdict, self._due.get((path, key)))
+        for (broker, _, _), verdict in self._nowhere.items():
+            yield StandingVerdict(broker, None, None, verdict)
 
     def _take(self, states: Mapping[str, DesiredState]) -> None:
         brokers = {path: _broker_of(disk.state) for path, disk in self._disks.items()}

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import chain
 from typing import BinaryIO
 
@@ -32,9 +32,10 @@ from reconciler.cli.frame import (
     say_warnings,
     sort_inputs,
 )
+from reconciler.cli.monitoring import WatchMetrics, metrics_endpoint, parse_address
 from reconciler.errors import UsageError
 from reconciler.text import count
-from reconciler.watch import VerdictChange, WatchedMetadata, verdict_changes
+from reconciler.watch import VerdictChange, VerdictWatch, WatchedMetadata, machine_ms, verdict_changes
 
 SCHEMA_VERSION = 1
 """Version of a line; raised whenever a field changes its meaning or goes."""
@@ -46,15 +47,31 @@ _TICK_S = 1.0
 
 
 def run(
-    *, paths: tuple[str, ...], specs: tuple[str, ...], initial: bool, interval: float, seconds: float | None
+    *,
+    paths: tuple[str, ...],
+    specs: tuple[str, ...],
+    initial: bool,
+    interval: float,
+    seconds: float | None,
+    listen: str | None,
 ) -> Exit:
     """Watch log dirs and the cluster's metadata, and write a line for each verdict that changes."""
     with suppress(KeyboardInterrupt):
-        _run(paths, specs, initial=initial, interval=interval, seconds=seconds)
+        _run(paths, specs, initial=initial, interval=interval, seconds=seconds, listen=listen)
     return Exit.CLEAN
 
 
-def _run(paths: Sequence[str], specs: Sequence[str], *, initial: bool, interval: float, seconds: float | None) -> None:
+def _run(
+    paths: Sequence[str],
+    specs: Sequence[str],
+    *,
+    initial: bool,
+    interval: float,
+    seconds: float | None,
+    listen: str | None,
+) -> None:
+    if listen is not None:
+        parse_address(listen)
     inputs = sort_inputs(paths)
     if inputs.inventories.files:
         raise UsageError(f"{inputs.inventories.files[0]} is an inventory, in which nothing ever changes: give log dirs")
@@ -64,8 +81,12 @@ def _run(paths: Sequence[str], specs: Sequence[str], *, initial: bool, interval:
     with say_warnings("logstore"), _stopped_by_signals(watch), watch, destination(None) as out:
         if watch.is_stopped:
             return
+        verdicts = VerdictWatch(watch.log_dirs, machine_ms)
+        batches = verdict_changes(watch, metadata, tick_s=_TICK_S, verdicts=verdicts)
+        metrics = None if listen is None else WatchMetrics(watch, verdicts, metadata)
         try:
-            _write_changes(watch, metadata, out, initial, until)
+            with nullcontext() if metrics is None else _served(str(listen), metrics):
+                _write_changes(watch, _measured(batches, metrics), out, initial, until)
         except BrokenPipeError:
             abandon_output()
 
@@ -77,9 +98,28 @@ def _metadata(specs: Sequence[str], inputs: Inputs) -> WatchedMetadata:
     return WatchedMetadata([] if NO_METADATA in specs else watched, states, say)
 
 
-def _write_changes(watch: Watch, metadata: WatchedMetadata, out: BinaryIO, initial: bool, until: float | None) -> None:
+@contextmanager
+def _served(listen: str, metrics: WatchMetrics) -> Iterator[None]:
+    """Serve the metrics while the block runs, and say where."""
+    with metrics_endpoint(listen, metrics.current) as url:
+        say(f"metrics: {url}")
+        yield
+
+
+def _measured(batches: Iterator[list[VerdictChange]], metrics: WatchMetrics | None) -> Iterator[list[VerdictChange]]:
+    """Yield the batches, and let the metrics have each before it is written."""
+    is_first = True
+    for changes in batches:
+        if metrics is not None:
+            metrics.take(changes, is_first=is_first)
+        is_first = False
+        yield changes
+
+
+def _write_changes(
+    watch: Watch, batches: Iterator[list[VerdictChange]], out: BinaryIO, initial: bool, until: float | None
+) -> None:
     is_shown, left = initial, MOST_WEIGHED
-    batches = verdict_changes(watch, metadata, tick_s=_TICK_S)
     first = next(batches)
     # Said only now: whatever changes after this sentence differs from the first verdicts, and is a line.
     known = sum(len(disk.known) for disk in watch.log_dirs.values())

@@ -32,3 +32,14 @@ def metrics_topics_option(function: Function) -> Function:
         metavar="N",
         help="With --metrics: topics with metrics of their own, those that waste most; the rest is one sum.",
     )(function)
+
+
+def metrics_listen_option(function: Function) -> Function:
+    """Add the option ``--metrics-listen``, for a command that goes on."""
+    return click.option(
+        "--metrics-listen",
+        "listen",
+        metavar="[HOST:]PORT",
+        help="Meanwhile serve metrics for Prometheus at http://HOST:PORT/metrics, and nothing else there. [default of "
+        "HOST: 127.0.0.1, which no other machine reaches]",
+    )(function)

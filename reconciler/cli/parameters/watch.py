@@ -7,12 +7,14 @@ from typing import Any
 import click
 
 from reconciler.cli.frame import Exit, carry_out, metadata_option
+from reconciler.cli.monitoring import metrics_listen_option
 
 _EPILOG = """\b
 Examples:
   logstore watch /disks/*/kafka --metadata /disks/1/kafka
   logstore watch /disks/*/kafka | jq -c 'select(.after == "STALE_ID")'
   logstore watch /disks/*/kafka --initial --for 0            # once: all that is not OK now
+  logstore watch /disks/*/kafka --metrics-listen 9477 > /dev/null
 """
 
 
@@ -25,6 +27,7 @@ Examples:
     help="Read everything again so often; finds what gives no event, such as a change inside a partition dir.",
 )  # fmt: skip
 @click.option("--for", "seconds", type=click.FloatRange(0), metavar="SECONDS", help="End after so long.")
+@metrics_listen_option
 def command(**given: Any) -> Exit:
     """Watch log dirs and the cluster's metadata, and write a line for each verdict that changes.
 
