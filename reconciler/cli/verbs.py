@@ -7,12 +7,21 @@ is loaded when it is called, its parameters first, and what it does only when it
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 import click
 
 from logstore.parallel import do_without_pandas
 from reconciler.cli.frame import Commands, interrupt_on_signals
+from reconciler.cli.settings import (
+    DEFAULT_PLACES,
+    GENERAL,
+    LOG_FORMAT,
+    LOG_FORMATS,
+    choose_log_format,
+    read_settings,
+)
 
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
@@ -102,8 +111,31 @@ def _module(verb: str) -> str:
     epilog=_EPILOG,
 )
 @click.version_option(package_name="kafka-logstore", prog_name="logstore")
-def logstore() -> None:
+@click.option(
+    "--settings",
+    "settings_file",
+    metavar="FILE",
+    envvar="LOGSTORE_SETTINGS",
+    help=f"Settings as TOML: {', '.join((*GENERAL, LOG_FORMAT))}, and a table of options for each verb. What the "
+    "command line says counts more, and so does a variable such as LOGSTORE_METADATA or LOGSTORE_AUDIT_HISTORY. "
+    f"[default: {' and '.join(DEFAULT_PLACES)}, where they are there]",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(LOG_FORMATS),
+    help="What is said on standard error: sentences, or an object of JSON to a line, with time, level, message and "
+    "fields. [default: text]",
+)
+@click.pass_context
+def logstore(context: click.Context, settings_file: str | None, log_format: str | None) -> None:
     """Look after the disks of Kafka-style brokers: what lies in a log dir, and what should."""
+    choose_log_format(log_format or "text")
+    settings = read_settings(settings_file, _VERBS, os.environ)
+    choose_log_format(log_format or settings.log_format(LOG_FORMATS) or "text")
+    verb = context.invoked_subcommand
+    command = None if verb is None else logstore.get_command(context, verb)
+    if verb is not None and command is not None:
+        context.default_map = {verb: settings.defaults_of(verb, command)}
 
 
 def run() -> None:

@@ -167,7 +167,7 @@ def command_that_opens(context: click.Context, options: Iterable[tuple[str, str]
     words = list[str]()
     for parameter in context.command.params:
         name, value = parameter.name or "", context.params[parameter.name or ""]
-        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+        if context.get_parameter_source(name) in (ParameterSource.DEFAULT, None):
             continue
         option = max(parameter.opts, key=len)
         if isinstance(parameter, click.Argument):

@@ -26,6 +26,7 @@ import click
 
 from logstore import ChangeRefusedError, DamagedRecordError, InventoryError, LogStoreError, NotALogDirError
 from reconciler.cli.frame.suggestions import SuggestingGroup, complete_paths, options_suggested
+from reconciler.cli.settings import Level, is_json, log_line
 from reconciler.errors import ReconcilerError
 
 if TYPE_CHECKING:
@@ -66,8 +67,14 @@ class Commands(SuggestingGroup):
 
     def invoke(self, ctx: click.Context) -> None:
         """Run the command; its result is the exit code, and an exception becomes a sentence and an exit code."""
-        with sentences(), options_suggested():
-            code = super().invoke(ctx)
+        try:
+            with sentences(), options_suggested():
+                code = super().invoke(ctx)
+        except click.UsageError as error:
+            if not is_json():
+                raise
+            say(error.format_message(), Level.ERROR)
+            ctx.exit(error.exit_code)
         ended = Exit.CLEAN if code is None else Exit(code)
         if ctx.meta.get(_INCOMPLETE) and ended in (Exit.CLEAN, Exit.FINDINGS):
             ended = Exit.PARTLY_FAILED
@@ -152,19 +159,23 @@ def sentences() -> Iterator[None]:
         if os.environ.get(TRACEBACK_VARIABLE) or isinstance(error, SystemExit):
             raise
         if not isinstance(error, ClosedPipeError):
-            say(_sentence(error))
+            say(_sentence(error), Level.ERROR)
         raise click.exceptions.Exit(code_of(error)) from error
 
 
-def say(sentence: str) -> None:
+def say(sentence: str, level: Level = Level.INFO, **fields: str) -> None:
     """Write a line of prose to standard error; control characters in names cannot steer the terminal.
+
+    With ``--log-format json`` it is an object, with the verb and further facts as fields.
 
     When the reader of standard error is gone, the error is dropped; the exit code still reports the failure.
     """
     from reconciler.text import visible  # imported here, because --help says nothing
 
+    context = click.get_current_context(silent=True)
+    verb = {} if context is None or not context.info_name else {"command": context.info_name}
     with suppress(OSError):
-        click.echo(f"logstore: {visible(sentence)}", err=True)
+        click.echo(log_line(visible(sentence), level, **verb, **fields), err=True)
 
 
 _INCOMPLETE = "logstore.incomplete"
@@ -172,7 +183,7 @@ _INCOMPLETE = "logstore.incomplete"
 
 def say_incomplete(sentence: str) -> None:
     """Say that a part of what was asked for is not in the answer; the command ends with 4 in place of 0 or 1."""
-    say(sentence)
+    say(sentence, Level.WARNING)
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[_INCOMPLETE] = True
@@ -207,6 +218,10 @@ def may_be_unread() -> Iterator[None]:
 
 def say_step(step: Step, head: str = "next") -> None:
     """Say what comes next: why, and the command on a line of its own, which can be pasted as it stands."""
+    if is_json():
+        following = {} if step.command is None else {"next": str(step.text)}
+        say(f"{head}: {step.why}", Level.INFO, **following)
+        return
     say(f"{head}: {step.why}" if step.command is None else f"{head}: {step.why}:")
     if step.command is not None:
         with suppress(OSError):
@@ -270,7 +285,7 @@ def say_warnings(*loggers: str, silent: bool = False) -> Iterator[None]:
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if not silent:
-                say(record.getMessage())
+                say(record.getMessage(), Level.WARNING, logger=record.name)
 
     handler = Handler(logging.WARNING)
     for name in loggers:

@@ -1,0 +1,211 @@
+"""The settings file and the variables ``LOGSTORE_*``: what every command would be given again and again.
+
+An option on the command line counts most, then a variable, then the file, then the default. A file is TOML. At its top
+stand the few settings that most commands have, and a table with the name of a verb has any option of that verb, by its
+long name; a setting of a verb counts more than the same at the top. A mistake is one sentence with file and line.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shlex
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from reconciler.errors import UsageError
+
+DEFAULT_PLACES = ("/etc/logstore.toml", "~/.config/logstore.toml")
+"""Files that are read where they are there; the later one counts more."""
+
+LOG_DIRS, LOG_FORMAT = "log_dirs", "log_format"
+GENERAL = (LOG_DIRS, "metadata", "spare_records", "kafka", "mode", "metadata_log_dir")
+"""Settings at the top of a file, each of every verb that has such an option; :data:`LOG_FORMAT` is of all verbs."""
+
+_OF_A_BROKERS_DISKS = (
+    "doctor", "scan", "audit", "preflight", "watch", "plan", "staged", "restore", "purge",
+)  # fmt: skip
+"""Verbs whose LOG_DIR... are all the log dirs of brokers."""
+
+_HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]")
+_DASHES = str.maketrans("-", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    value: Any
+    origin: str
+    """``FILE:LINE`` or the name of a variable, to begin a message with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings: name, or verb and name → value, with where each comes from."""
+
+    general: Mapping[str, _Setting] = field(default_factory=dict)
+    of_verbs: Mapping[tuple[str, str], _Setting] = field(default_factory=dict)
+
+    def log_format(self, formats: Sequence[str]) -> str | None:
+        """Return the form of log lines; None: no setting says it.
+
+        Raises:
+            UsageError: it is none of the formats.
+        """
+        found = self.general.get(LOG_FORMAT)
+        if found is not None and found.value not in formats:
+            raise UsageError(
+                f"{found.origin}: {LOG_FORMAT} is one of {', '.join(formats)}, and not {found.value!r:.40}"
+            )
+        return None if found is None else str(found.value)
+
+    def defaults_of(self, verb: str, command: click.Command) -> dict[str, Any]:
+        """Return what the settings give to the parameters of one command.
+
+        Raises:
+            UsageError: a setting of the verb is no option of it, or a value is none that the option takes.
+        """
+        known = dict(_names(verb, command))
+        for of_verb, name in self.of_verbs:
+            if of_verb == verb and name not in known:
+                origin = self.of_verbs[verb, name].origin
+                raise UsageError(f"{origin}: 'logstore {verb}' has no option {_option(name)}")
+        found = {}
+        with click.Context(command, info_name=verb) as context:
+            for name, parameter in known.items():
+                general = self.general.get(name) if name in GENERAL else None
+                setting = self.of_verbs.get((verb, name), general)
+                if setting is not None and parameter.name is not None:
+                    found[parameter.name] = _converted(context, parameter, name, setting)
+        return found
+
+
+def _names(verb: str, command: click.Command) -> Iterator[tuple[str, click.Parameter]]:
+    """Yield the parameters of a command by the names that settings have for them."""
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            name = max(parameter.opts, key=len).lstrip("-").translate(_DASHES)
+            if name != "help":
+                yield name, parameter
+        elif parameter.name == "paths" and verb in _OF_A_BROKERS_DISKS:
+            yield LOG_DIRS, parameter
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _converted(context: click.Context, parameter: click.Parameter, name: str, setting: _Setting) -> Any:
+    """Check a value as if it had been given on the command line, and expand patterns of log dirs.
+
+    Raises:
+        UsageError: the option does not take it.
+    """
+    is_many = parameter.multiple or parameter.nargs != 1
+    value = setting.value
+    if is_many and not isinstance(value, list):
+        value = [value]
+    if isinstance(value, list | dict) != is_many or (is_many and any(isinstance(each, list | dict) for each in value)):
+        raise UsageError(f"{setting.origin}: {name} takes {'a list of values' if is_many else 'one value'}")
+    if is_many:
+        value = [each if isinstance(each, str) else str(each) for each in value]
+    if name == LOG_DIRS:
+        value = [path for each in value for path in (sorted(glob.glob(each)) or [each])]
+    try:
+        parameter.type_cast_value(context, value)
+    except click.BadParameter as error:
+        raise UsageError(f"{setting.origin}: {name}: {error.message}") from error
+    return value
+
+
+def read_settings(given: str | None, verbs: Collection[str], environment: Mapping[str, str]) -> Settings:
+    """Read the settings of a call.
+
+    Args:
+        given: the file that was named; None: those of :data:`DEFAULT_PLACES` that are there.
+        verbs: names of all commands.
+        environment: the variables of the process.
+
+    Raises:
+        UsageError: the named file is not there, a file cannot be read, or something in it is a mistake.
+    """
+    general: dict[str, _Setting] = {}
+    of_verbs: dict[tuple[str, str], _Setting] = {}
+    places = [given] if given else [place for place in map(os.path.expanduser, DEFAULT_PLACES) if os.path.exists(place)]
+    for path in places:
+        _read_file(path, verbs, general, of_verbs)
+    for name in (*GENERAL, LOG_FORMAT):
+        variable = f"LOGSTORE_{name.upper()}"
+        # The fallback folder has been a variable of its own option all along.
+        if environment.get(variable) and name != "spare_records":
+            general[name] = _Setting(_words(name, environment[variable]), variable)
+            for key in [key for key in of_verbs if key[1] == name]:
+                del of_verbs[key]
+    for verb in verbs:
+        prefix = f"LOGSTORE_{verb.upper().translate(_DASHES)}_"
+        for variable, value in environment.items():
+            if variable.startswith(prefix) and value:
+                name = variable.removeprefix(prefix).lower()
+                of_verbs[verb, name] = _Setting(_words(name, value), variable)
+    return Settings(general, of_verbs)
+
+
+def _words(name: str, value: str) -> Any:
+    """Split a variable for a setting that takes several values; a value that holds a blank stands in quotes."""
+    if name not in (LOG_DIRS, "metadata"):
+        return value
+    try:
+        return shlex.split(value)
+    except ValueError as error:
+        raise UsageError(f"LOGSTORE_{name.upper()}: a quotation mark is never closed") from error
+
+
+def _read_file(
+    path: str,
+    verbs: Collection[str],
+    general: dict[str, _Setting],
+    of_verbs: dict[tuple[str, str], _Setting],
+) -> None:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(1 << 20)
+        text = data.decode()
+        document = tomllib.loads(text)
+    except OSError as error:
+        raise UsageError(f"settings {path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise UsageError(f"{path}:{line}: this is no UTF-8, as TOML is") from error
+    except tomllib.TOMLDecodeError as error:
+        match = re.search(r"^(.*) \(at line (\d+), column \d+\)$", str(error))
+        what, place = (match[1], match[2]) if match else (str(error), str(text.count("\n") + 1))
+        raise UsageError(f"{path}:{place}: this is no TOML: {what}") from error
+    for key, value in document.items():
+        name = key.translate(_DASHES)
+        if isinstance(value, dict) and key in verbs:
+            for option, each in value.items():
+                origin = f"{path}:{_line_of(text, option, key)}"
+                of_verbs[key, option.translate(_DASHES)] = _Setting(each, origin)
+        elif name in (*GENERAL, LOG_FORMAT) and not isinstance(value, dict):
+            general[name] = _Setting(value, f"{path}:{_line_of(text, key)}")
+        else:
+            known = f"a setting is one of {', '.join((*GENERAL, LOG_FORMAT))}, and a table has the name of a verb"
+            raise UsageError(f"{path}:{_line_of(text, key)}: {key!r:.60} is no setting: {known}")
+
+
+def _line_of(text: str, key: str, table: str = "") -> int:
+    """Find the line of a key at the top of a file, in a table, or of a table itself; the first line where it hides."""
+    inside = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        header = _HEADER.match(line)
+        if header:
+            inside = header[1].strip("\"'")
+            if not table and inside.split(".")[0] == key:
+                return number
+        elif inside == table and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line):
+            return number
+    return 1

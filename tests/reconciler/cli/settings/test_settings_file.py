@@ -1,0 +1,133 @@
+"""Settings: option, variable, file, default, in this order; and what is said as an object of JSON to a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from reconciler.cli import logstore
+from reconciler.cli.settings import (
+    DEFAULT_PLACES,
+    GENERAL,
+    LOG_FORMAT,
+    LOG_FORMATS,
+    Level,
+    Settings,
+    choose_log_format,
+    is_json,
+    log_line,
+    read_settings,
+)
+from reconciler.errors import UsageError
+from tests.reconciler.cli.conftest import Cluster
+
+VERBS = logstore.list_commands(click.Context(logstore))
+
+
+@pytest.fixture(autouse=True)
+def _as_text() -> Iterator[None]:
+    yield
+    choose_log_format("text")
+
+
+def written(tmp_path: Path, text: str) -> str:
+    (tmp_path / "logstore.toml").write_text(text, encoding="utf-8")
+    return str(tmp_path / "logstore.toml")
+
+
+def given(settings: Settings, verb: str) -> dict[str, Any]:
+    command = logstore.get_command(click.Context(logstore), verb)
+    assert command is not None
+    return settings.defaults_of(verb, command)
+
+
+def test_a_variable_counts_more_than_the_file_and_an_option_more_than_both(cluster: Cluster, tmp_path: Path) -> None:
+    file = written(
+        tmp_path, f"log_dirs = ['{cluster.folder}/disks/broker-?']\nmetadata = ['none']\n[audit]\nlimit = 0\n"
+    )
+
+    def audit(*args: str, **variables: str) -> Result:
+        return CliRunner().invoke(logstore, ["--settings", file, "audit", *args], env=variables)
+
+    by_file = audit()
+    assert "2 log dirs of 2 brokers" in by_file.stderr and "metadata: " not in by_file.stderr
+    by_variable = audit(LOGSTORE_LOG_DIRS=cluster.log_dirs[0], LOGSTORE_METADATA=cluster.metadata)
+    assert by_variable.exit_code == 0 and "1 log dir of 1 broker" in by_variable.stderr
+    by_option = audit(cluster.log_dirs[1], LOGSTORE_LOG_DIRS="/nowhere", LOGSTORE_METADATA=cluster.metadata)
+    assert by_option.exit_code == 1 and "1 log dir of 1 broker" in by_option.stderr
+
+
+def test_a_setting_of_a_verb_counts_more_than_one_of_all_and_variables_too(tmp_path: Path) -> None:
+    file = written(tmp_path, "kafka = '3.7'\nspare-records = '/spare'\n[plan]\nkafka = '3.8'\nmax-share = '5%'\n")
+    settings = read_settings(file, VERBS, {})
+    assert given(settings, "plan") == {"release": "3.8", "max_share": "5%", "fallback_folder": "/spare"}
+    assert given(settings, "doctor") == {"kafka": "3.7", "fallback_folder": "/spare"}
+    assert given(settings, "simulate") == {}
+    settings = read_settings(file, VERBS, {"LOGSTORE_KAFKA": "3.9", "LOGSTORE_PLAN_MAX_SHARE": "6%"})
+    assert given(settings, "plan") == {"release": "3.9", "max_share": "6%", "fallback_folder": "/spare"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# a\nmetadata = \n", ":2: this is no TOML: "),
+        ("kafka = '3.9'\n\nlogdirs = ['/d']\n", ":3: 'logdirs' is no setting: a setting is one of log_dirs, "),
+        ("[audits]\nlimit = 5\n", ":1: 'audits' is no setting: "),
+        ("[audit]\nlimit = 5\nlimt = 6\n", ":3: 'logstore audit' has no option --limt"),
+        ("[audit]\n\nlimit = -5\n", ":3: limit: "),
+        ("kafka = ['3.9']\n", ":1: kafka takes one value"),
+        ("metadata = [['a']]\n", ":1: metadata takes a list of values"),
+        ("log_format = 'xml'\n", ":1: log_format is one of text, json, and not 'xml'"),
+    ],
+)
+def test_a_mistake_in_the_file_is_one_sentence_with_its_line(text: str, said: str, tmp_path: Path) -> None:
+    file = written(tmp_path, text)
+    result = CliRunner().invoke(logstore, ["--settings", file, "audit", "/nowhere"])
+    assert (result.exit_code, result.stdout, len(result.stderr.splitlines())) == (2, "", 1), result.output
+    assert result.stderr.startswith(f"logstore: {file}{said}"), result.stderr
+
+
+def test_a_file_that_is_not_there_or_is_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        read_settings(str(tmp_path / "none.toml"), VERBS, {})
+    (tmp_path / "bad.toml").write_bytes(b"# fine\nkafka = '\xff'\n")
+    with pytest.raises(UsageError, match=r"bad\.toml:2: this is no UTF-8"):
+        read_settings(str(tmp_path / "bad.toml"), VERBS, {})
+    with pytest.raises(UsageError, match="LOGSTORE_LOG_DIRS: a quotation mark is never closed"):
+        read_settings(None, VERBS, {"LOGSTORE_LOG_DIRS": "'/disk"})
+
+
+def test_the_help_says_which_settings_there_are_and_where_they_are_looked_for() -> None:
+    words = " ".join(CliRunner().invoke(logstore, ["--help"]).stdout.split())
+    for word in (*GENERAL, LOG_FORMAT, *DEFAULT_PLACES, *LOG_FORMATS):
+        assert word in words
+
+
+def test_what_is_said_is_an_object_to_a_line(cluster: Cluster, run: Callable[..., Result]) -> None:
+    asked = [*cluster.log_dirs, "--metadata", cluster.metadata]
+    planned = run("--log-format", "json", "plan", *asked, "--max-share", "80%", "-o", cluster.folder / "plan.json")
+    refused = run("--log-format", "json", "audit", cluster.folder / "nothing")
+    misused = run("--log-format", "json", "audit", "--no-such-option")
+    lines = [[json.loads(line) for line in result.stderr.splitlines()] for result in (planned, refused, misused)]
+    assert [sorted(each) for found in lines for each in found] == [["fields", "level", "message", "time"]] * sum(
+        map(len, lines)
+    )
+    assert (lines[0][-1]["level"], lines[0][-1]["fields"]["command"]) == (Level.INFO, "plan")
+    assert lines[0][-1]["fields"]["next"].startswith("logstore apply ")
+    assert [(refused.exit_code, lines[1][-1]["level"]), (misused.exit_code, lines[2][-1]["level"])] == [
+        (2, "error")
+    ] * 2
+    assert run("scan", cluster.log_dirs[0]).stdout and not is_json(), "the form is of one call alone"
+
+
+def test_a_line_of_text_is_what_it_always_was() -> None:
+    assert log_line("it is so", Level.ERROR, logger="x") == "logstore: it is so"
+    choose_log_format("json")
+    found = json.loads(log_line("é", Level.WARNING, logger="x"))
+    assert (found["message"], found["level"], found["fields"]) == ("é", "warning", {"logger": "x"})
