@@ -9,6 +9,7 @@
     fewer      no record is acknowledged in a partition that is read-only, and none goes before the delay is over
                (``fewer_partitions_watch``)
     configs    no unclean election, acknowledgement or deletion that the configs in force forbid (``config_watch``)
+    controller nothing is taken for done that is not: reassigned, deleted (``controller_watch``)
     names      no partition and no namespace have one directory, and no two topics one ID, whatever is moved (KIP37-2,
                KIP37-3)
 
@@ -26,6 +27,7 @@ from layout.topic import TopicPartition
 from logstore.purge import Purged
 from reconciler.errors import ReconcilerError
 from reconciler.simulator.checks.config_watch import ConfigWatch
+from reconciler.simulator.checks.controller_watch import ControllerWatch
 from reconciler.simulator.checks.fewer_partitions_watch import FewerPartitionsWatch
 from reconciler.simulator.checks.response_check import count_errors, wrongly_served
 from reconciler.simulator.checks.staging_watch import StagingWatch
@@ -51,6 +53,7 @@ class Invariants:
         self._staging = StagingWatch(cluster.oracle, self.acknowledged)
         self._fewer = FewerPartitionsWatch(cluster)
         self._configs = ConfigWatch(cluster)
+        self._controller = ControllerWatch(cluster)
         self._acknowledged: set[tuple[TopicId | str, int]] = set()
         self.looks, self._names_at = 0, -1
         self._broken: list[str] = []
@@ -76,7 +79,7 @@ class Invariants:
         for member in self._cluster.members.values():
             if everywhere or not machine or member.name == machine:
                 self._look_at(member, everywhere=everywhere or not machine)
-        self._broken += [*self._configs.look(), *self._names()]
+        self._broken += [*self._configs.look(), *self._controller.look(), *self._names()]
         if self._broken:
             raise BrokenInvariantError("; ".join(self._broken))
 

@@ -56,6 +56,7 @@ class Oracle:
         self._topics: dict[str, TopicId | None] = {}
         self._wanted: dict[TopicPartition, tuple[ExpectedReplica, ...]] = {}
         self._leaving: dict[TopicPartition, tuple[ExpectedReplica, ...]] = {}
+        self._adding: dict[TopicPartition, frozenset[int]] = {}
         self.left: set[PartitionIdentity] = set()
         self._read_at = -1
         self._brokers: tuple[int, frozenset[int]] = (-1, frozenset())
@@ -151,6 +152,16 @@ class Oracle:
         self._read()
         return _replicas_on({**self._wanted, **self._leaving}, node_id)
 
+    def adding(self) -> dict[TopicPartition, frozenset[int]]:
+        """Partition → the brokers that a reassignment adds, where one is under way."""
+        self._read()
+        return self._adding
+
+    def going(self) -> dict[TopicPartition, tuple[ExpectedReplica, ...]]:
+        """Every partition that brokers may delete from now on, with its replicas."""
+        self._read()
+        return self._leaving
+
     def _read(self) -> None:
         written = self._zookeeper.nodes.last_transaction
         if written == self._read_at:
@@ -160,7 +171,7 @@ class Oracle:
         ids = {topic: topic_id_of(node) for topic, node in nodes.items()}
         self._topics = {topic: topic_id for topic, topic_id in ids.items() if topic not in leaving}
         before = _identities(self._wanted)
-        self._wanted, self._leaving = {}, {}
+        self._wanted, self._leaving, self._adding = {}, {}, {}
         for topic, node in nodes.items():
             fewer = self._fewer(topic)
             for number, brokers in sorted(node.partitions.items()):
@@ -168,6 +179,8 @@ class Oracle:
                 partition = TopicPartition(topic, number)
                 found = self._session.find(state_path(partition))
                 state = None if found is None else decode_state(found.data)
+                if node.adding.get(number):
+                    self._adding[partition] = frozenset(node.adding[number])
                 moving = {*node.adding.get(number, ()), *node.removing.get(number, ())}
                 if self._leaves(topic, ids[topic], number):
                     moving |= set(brokers)

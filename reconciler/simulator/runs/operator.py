@@ -21,6 +21,9 @@ from reconciler.simulator.cluster import Cluster, Member
 _CUT_SHORT, _CHANGES = 0.35, 120
 """How likely the power is cut in the middle of the work, and within how many changes."""
 
+_SCHEMES = (Scheme.NAMESPACED, Scheme.BY_TOPIC_ID)
+"""Those that can hold every topic of a history: a flat log dir refuses topics of namespaces for ever."""
+
 _MOST_AT_ONCE = 3
 _RUNNING_LEFT = 2
 """An operator stops no broker while only so many are up."""
@@ -135,7 +138,7 @@ def _purge(member: Member, store: LogStore, random: Random) -> str | None:
 
 
 def _convert(member: Member, store: LogStore, random: Random) -> str | None:
-    scheme = random.choice(list(Scheme))
+    scheme = random.choice(_SCHEMES)
     if all(each.scheme is scheme for each in store.log_dirs):
         return None
     convert(store, scheme)
