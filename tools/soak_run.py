@@ -12,11 +12,11 @@ import argparse
 import itertools
 import multiprocessing
 import sys
-import threading
 import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 
 from reconciler.simulator.placement import Placement
@@ -54,16 +54,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     started, played, failed = time.monotonic(), 0, 0
     counts, reached = Counter[str](), Counter[str]()
     end = None if options.minutes is None else started + 60 * options.minutes
-    context, room = multiprocessing.get_context("spawn"), threading.Semaphore(4 * options.jobs)
-    with context.Pool(options.jobs) as pool:
-        for each in pool.imap_unordered(play, _work(options, end, room)):
-            room.release()
-            played += 1
-            counts.update({"steps": each.steps, "events": each.events})
-            reached.update(each.reached)
-            if each.broken is not None:
-                failed += 1
-                _tell(each, options)
+    for each in _all_played(options, end):
+        played += 1
+        counts.update({"steps": each.steps, "events": each.events})
+        reached.update(each.reached)
+        if each.broken is not None:
+            failed += 1
+            _tell(each, options)
     seconds = time.monotonic() - started
     print(
         f"{played:,} seeds, {counts['steps']:,} steps, {counts['events']:,} events in {seconds:.0f} s "
@@ -93,26 +90,48 @@ def play(work: tuple[int, int, int]) -> Played:
     from reconciler.simulator.runs import history_settings, simulate
 
     seed, steps, brokers = work
-    mood = list(MOODS)[seed % len(MOODS)]
+    mood, placement = _manner(seed)
     faults, durable = MOODS[mood]
-    placement = list(Placement)[seed // len(MOODS) % len(Placement)]
     settings = history_settings(brokers, FaultRates.parse(faults), durable=durable, placement=placement)
-    try:
-        outcome = simulate(seed, steps, settings)
-    except Exception as error:  # noqa: BLE001 - a bug ends its own seed, and the soak goes on and tells of it
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        broken = f"{type(error).__name__} in {where.name}, line {where.lineno}: {error}"
-        return Played(seed, mood, placement, steps, 0, {}, broken)
+    outcome = simulate(seed, steps, settings)
     return Played(seed, mood, placement, outcome.steps, outcome.events, outcome.reached, outcome.broken)
 
 
-def _work(options: argparse.Namespace, end: float | None, room: threading.Semaphore) -> Iterator[tuple[int, int, int]]:
-    """What is to be played; no more at a time than there is room for, because a pool takes all that it is given."""
+def _manner(seed: int) -> tuple[str, Placement]:
+    """The mood of a seed, and how its replicas are placed."""
+    return list(MOODS)[seed % len(MOODS)], list(Placement)[seed // len(MOODS) % len(Placement)]
+
+
+def _all_played(options: argparse.Namespace, end: float | None) -> Iterator[Played]:
+    """Play seed after seed; no more are given out at a time than keep the processes busy."""
+    waiting: dict[Future[Played], tuple[int, int, int]] = {}
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        for work in _work(options, end):
+            if len(waiting) == 4 * options.jobs:
+                yield from _ended(waiting)
+            waiting[pool.submit(play, work)] = work
+        while waiting:
+            yield from _ended(waiting)
+
+
+def _ended(waiting: dict[Future[Played], tuple[int, int, int]]) -> Iterator[Played]:
+    """Take out what has ended, at least one. A bug that raises fails its own seed, and the soak goes on."""
+    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+        seed, steps, _ = waiting.pop(future)
+        error = future.exception()
+        if error is None:
+            yield future.result()
+        else:
+            said = "".join(traceback.format_exception(error)).rstrip()
+            yield Played(seed, *_manner(seed), steps, 0, {}, f"{type(error).__name__}: {error}\n{said}")
+
+
+def _work(options: argparse.Namespace, end: float | None) -> Iterator[tuple[int, int, int]]:
+    """What is to be played."""
     seeds = (
         itertools.count(options.start) if options.seeds is None else range(options.start, options.start + options.seeds)
     )
     for seed in seeds:
-        room.acquire()
         if end is not None and time.monotonic() >= end:
             return
         yield seed, options.steps, options.brokers

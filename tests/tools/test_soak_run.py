@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from concurrent.futures import Future
 
 import pytest
 
-from reconciler.simulator import runs
 from reconciler.simulator.kernel import FaultRates
 from reconciler.simulator.placement import Placement
 from tools import soak_run
@@ -69,10 +69,13 @@ def test_a_path_that_was_not_reached_is_named_and_fails_a_run_that_asked_for_eve
     assert "\nverdict: " in out and "\noperation: " in out
 
 
-def test_a_bug_that_raises_fails_its_own_seed_and_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(seed: int, steps: int, settings: object) -> None:
+def test_a_bug_that_raises_fails_its_own_seed_and_says_where() -> None:
+    bug: Future[soak_run.Played] = Future()
+    try:
         raise KeyError("orders")
-
-    monkeypatch.setattr(runs, "simulate", fails)
-    played = soak_run.play((3, 10, 2))
-    assert played.broken is not None and played.broken.startswith("KeyError in fails")
+    except KeyError as error:
+        bug.set_exception(error)
+    (played,) = soak_run._ended({bug: (3, 10, 2)})
+    assert (played.seed, played.steps, played.mood) == (3, 10, "bad machines")
+    assert played.broken is not None and played.broken.startswith("KeyError: 'orders'\nTraceback")
+    assert __file__ in played.broken
