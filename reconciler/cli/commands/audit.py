@@ -121,10 +121,7 @@ def run(
             if spark
             else run_embedded(job, jobs=jobs, memory_limit=memory)
         )
-        result = with_inventories(result, inputs.inventories)
-        result = replace(result, accepted=tuple(map(Accepted, dict.fromkeys(accepted))))
-        if not sizes and not inputs.inventories.paths:
-            result = replace(result, bytes={}, disk_bytes={})  # no bytes were counted, which differs from zero bytes
+        result = _with_inputs(result, inputs, accepted, sizes=sizes)
         if report is not None:
             _write_report(result, report, call, earlier)
         failure = None if history is None else _append(result, folder, history, history_days)
@@ -142,6 +139,15 @@ def run(
             if failure is not None:
                 say_incomplete(failure)
     return metrics.written(Exit.CLEAN if result.is_clean else Exit.FINDINGS)
+
+
+def _with_inputs(result: AuditResult, inputs: Inputs, accepted: Iterable[str], *, sizes: bool) -> AuditResult:
+    """Add what the inventories show by themselves and what is accepted; bytes that nobody counted are left out."""
+    result = with_inventories(result, inputs.inventories)
+    result = replace(result, accepted=tuple(map(Accepted, dict.fromkeys(accepted))))
+    if not sizes and not inputs.inventories.paths:
+        result = replace(result, bytes={}, disk_bytes={})  # no bytes were counted, which differs from zero bytes
+    return result
 
 
 def _check_options(

@@ -166,9 +166,11 @@ def command_that_opens(context: click.Context, options: Iterable[tuple[str, str]
     added = dict.fromkeys(pair if pair[0] == "--allow" else (pair[0], numbers[pair[0]][1]) for pair in found)
     words = list[str]()
     for parameter in context.command.params:
-        name, value = parameter.name or "", context.params[parameter.name or ""]
-        if context.get_parameter_source(name) in (ParameterSource.DEFAULT, None):
+        # An option that only stands for another one has no value of its own.
+        name = parameter.name or ""
+        if name not in context.params or context.get_parameter_source(name) in (ParameterSource.DEFAULT, None):
             continue
+        value = context.params[name]
         option = max(parameter.opts, key=len)
         if isinstance(parameter, click.Argument):
             words += map(str, value)
