@@ -5,6 +5,7 @@ network does not draw other numbers because a fault was switched off. Nothing he
 hashes or at addresses: the same seed gives the same history in any process.
 """
 
+from reconciler.simulator.kernel.counted_store import CountedStore
 from reconciler.simulator.kernel.faults import Fault, FaultRates
 from reconciler.simulator.kernel.messages import (
     ANONYMOUS,
@@ -46,6 +47,7 @@ __all__ = [
     "AlterIsrResponse",
     "Answer",
     "Answered",
+    "CountedStore",
     "EpochEndRequest",
     "EpochEndResponse",
     "Fault",

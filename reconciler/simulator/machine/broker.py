@@ -28,9 +28,8 @@ from logstore.store import LogStore, StoreOptions
 from reconciler.broker import Broker
 from reconciler.errors import ReconcilerError
 from reconciler.simulator.controller import Controller
-from reconciler.simulator.kernel import Journal, Network, Timers, broker_endpoint
+from reconciler.simulator.kernel import CountedStore, Journal, Network, Timers, broker_endpoint
 from reconciler.simulator.machine.configs import BrokerConfigs
-from reconciler.simulator.machine.counted_store import CountedStore
 from reconciler.simulator.machine.disks import MachineDisks
 from reconciler.simulator.machine.host import BrokerSettings, Host, MachineClock, short_path
 from reconciler.simulator.machine.hosted_replicas import HostedReplicas

@@ -13,7 +13,7 @@ from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore import LogDir, LogStore, NameTakenError, StoreOptions
-from reconciler.simulator.machine.counted_store import CountedStore
+from reconciler.simulator.kernel import CountedStore
 
 AT, ID = TopicPartition("orders", 0), TopicId(bytes(range(16)))
 
