@@ -40,7 +40,7 @@ def test_readme_is_for_the_first_ten_minutes() -> None:
 
 def test_every_block_says_its_language_and_every_language_has_its_rule() -> None:
     assert {kind for text in PAGES.values() for kind, _ in FENCED.findall(text)} == {
-        *("python", "sh", "console", "json", "text")
+        *("python", "sh", "console", "json", "text", "toml")
     }
     assert all(text.count("```") == 2 * len(FENCED.findall(text)) for text in PAGES.values())
     assert not [page for page, text in PAGES.items() if re.search(r"^\n    \S", text, re.MULTILINE)]  # nothing unfenced
@@ -69,6 +69,20 @@ def test_the_program_that_embeds_the_engine_runs(tmp_path: Path) -> None:
     with LogStore.open(list(names["disks"])) as store:  # type: ignore[call-overload]
         assert store.get(orders).log_dir == moved_to  # type: ignore[arg-type]
         assert store.fence(orders, another_id) is KafkaError.INCONSISTENT_TOPIC_ID  # type: ignore[arg-type]
+
+
+def test_settings_that_a_page_shows_are_taken(fleet: Path) -> None:
+    (page,) = [page for page in PAGES if blocks(page, "toml")]
+    (text,) = blocks(page, "toml")
+    file = fleet / "logstore.toml"
+    disks = sorted(map(str, fleet.glob("broker-03/disk-?")))
+    for number, disk in enumerate(disks, 1):
+        text = text.replace(f"/disks/{number}/kafka", disk)
+    file.write_text(text.replace("kafka:broker-1:9092,broker-2:9092", f"{fleet}/controller"))
+    ran = run(["logstore", "--settings", str(file), "purge", "--dry-run"])
+    assert ran.exit_code == 0, ran.output
+    assert all(disk in ran.stdout for disk in disks)
+    assert {json.loads(line)["level"] for line in ran.stderr.splitlines()} == {"info"}
 
 
 def test_the_ten_lines_that_run_a_cluster_show_a_stale_replica_staged() -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 TOPICS = (
-    *("first-look", "cure", "fleet", "watching", "sources", "verdicts", "exit-codes", "install", "spark", "library"),
-    *("simulator", "namespaces", "compatibility", "proposals", "house"),
+    *("first-look", "cure", "fleet", "watching", "operate", "sources", "verdicts", "exit-codes", "install", "spark"),
+    *("library", "simulator", "namespaces", "compatibility", "proposals", "house"),
 )
 """The topics of ``logstore help``, in the order in which it lists them; none has the name of a command."""
 
