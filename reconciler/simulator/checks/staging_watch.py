@@ -153,13 +153,18 @@ class StagingWatch:
             log_dir, serial = disks.log_dirs[number], disks.serial(number)
             known = seen.staged.setdefault(serial, {})
             names = _staged_names(f"{log_dir}/{STAGING_DIR}")
-            if names == known.keys() or log_dir in member.broker.store.offline:
+            same = names == known.keys() and member.broker.store is seen.store
+            if same or log_dir in member.broker.store.offline:
                 continue
             if records is None:
                 records = _staged_records(member.broker.store)
-            for name in sorted(names - known.keys()):
-                if (log_dir, name) in records:  # else it is being staged or purged
-                    known[name] = record = records[log_dir, name]
+            for name in sorted(names):
+                if (log_dir, name) not in records:
+                    continue  # it is being staged or purged
+                record = records[log_dir, name]
+                # While the broker was down, one may have been restored by hand, and at its start staged again.
+                if name not in known or known[name] != record:
+                    known[name] = record
                     came += [] if record is None else [(record, seen.names[serial].get(name))]
             for name in sorted(known.keys() - names):
                 former = known.pop(name)
