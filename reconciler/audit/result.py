@@ -2,8 +2,7 @@
 
 An engine brings ``observed``, ``found``, ``topics``, the tables of :mod:`reconciler.audit.dimension_tables`, and a
 function that runs a query; where a fleet has too many replicas for that function, a second one that searches them.
-Totals, one line for each broker and the bounded fleet findings are kept in memory; the findings stay in a Parquet
-dataset.
+Totals, a line for each broker and the bounded fleet findings are in memory, the findings in a Parquet dataset.
 """
 
 from __future__ import annotations
