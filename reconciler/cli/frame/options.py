@@ -77,6 +77,8 @@ def _chosen_format(context: click.Context, option: click.Parameter, form: str) -
     given = option.name is not None and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
     if given and form != Format.JSON:
         raise UsageError(f"--json and --format {form} name two formats: leave one of them out")
+    if option.name is not None:  # or a command that is printed to be given again would leave it out
+        context.set_parameter_source(option.name, ParameterSource.COMMANDLINE)
     return Format.JSON.value
 
 

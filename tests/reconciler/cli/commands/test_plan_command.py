@@ -102,9 +102,11 @@ def test_a_refused_plan_is_shown_with_every_gate_and_the_command_that_opens_them
     assert (again.exit_code, kept.exists()) == (1, True), again.output
 
 
-def test_a_refused_plan_is_no_json_that_could_be_applied(plan: Callable[..., Result]) -> None:
-    result = plan("--format", "json")
+@pytest.mark.parametrize("words", [("--format", "json"), ("--json",)])
+def test_a_refused_plan_is_no_json_that_could_be_applied(plan: Callable[..., Result], words: tuple[str, ...]) -> None:
+    result = plan(*words)
     assert (result.exit_code, result.stdout) == (3, "")
+    assert " --format json " in result.stderr.splitlines()[-1], "the plan that is printed in its place is asked for so"
     for word in ("1 of 2 replicas of broker 2", "50 %", "--max-share 50%"):
         assert word in result.stderr
 
