@@ -120,15 +120,7 @@ def replace_file(disk: Disk, parent: Directory, name: str, data: bytes) -> None:
         OSError: nothing was replaced, and no temporary file is left; or only the last sync failed, and a crash leaves
             either the old or the new bytes.
     """
-    temporary = name + TEMPORARY
-    write_draft(disk, parent, temporary, data, sync=True)
-    try:
-        disk.rename(parent.descriptor, temporary, parent.descriptor, name)
-    except OSError:
-        with suppress(OSError):
-            disk.unlink(parent.descriptor, temporary)
-        raise
-    disk.sync(parent.descriptor)
+    _replace(disk, parent, name, data, name + TEMPORARY)
 
 
 def publish_file(path: str, data: bytes) -> None:
@@ -142,15 +134,18 @@ def publish_file(path: str, data: bytes) -> None:
     """
     disk, (folder, name) = Disk(), os.path.split(path)
     with Directory.open(folder or os.curdir) as parent:
-        temporary = f"{name}.{os.getpid()}{TEMPORARY}"
-        write_draft(disk, parent, temporary, data, sync=True, mode=0o644)
-        try:
-            disk.rename(parent.descriptor, temporary, parent.descriptor, name)
-        except OSError:
-            with suppress(OSError):
-                disk.unlink(parent.descriptor, temporary)
-            raise
-        disk.sync(parent.descriptor)
+        _replace(disk, parent, name, data, f"{name}.{os.getpid()}{TEMPORARY}", mode=0o644)
+
+
+def _replace(disk: Disk, parent: Directory, name: str, data: bytes, temporary: str, *, mode: int | None = None) -> None:
+    write_draft(disk, parent, temporary, data, sync=True, mode=mode)
+    try:
+        disk.rename(parent.descriptor, temporary, parent.descriptor, name)
+    except OSError:
+        with suppress(OSError):
+            disk.unlink(parent.descriptor, temporary)
+        raise
+    disk.sync(parent.descriptor)
 
 
 def create_anew(disk: Disk, parent: Directory, name: str) -> int:
