@@ -114,6 +114,18 @@ PURGE_HELD_BYTES = Family(
     "logstore_purge_held_open_size_bytes", "Space of purged files that comes back when processes close them", _LOG_DIR
 )
 PURGE_COMPLETE = Family("logstore_purge_complete", "Whether everything due was deleted: 1, else 0", _LOG_DIR)
+PURGE_RUNNING = Family(
+    "logstore_purge_running", "Whether the purge was still under way when this was written: 1, else 0"
+)
+PURGE_REMOVED = Family(
+    "logstore_purge_removed_directories", "Staged directories that the purge under way has removed up to now"
+)
+PURGE_REMOVED_BYTES = Family(
+    "logstore_purge_removed_size_bytes", "Space on the disk of what the purge under way has removed up to now"
+)
+PURGE_PROGRESS_TIME = Family(
+    "logstore_purge_progress_timestamp_seconds", "When the purge under way was last seen to remove something"
+)
 RUN_TIME = Family("logstore_run_timestamp_seconds", "When the command ended, in seconds since 1970")
 RUN_SECONDS = Family("logstore_run_duration_seconds", "How long the command took")
 RUN_EXIT = Family("logstore_run_exit_code", "Exit code of the command")

@@ -1,4 +1,7 @@
-"""Readings of a purge: what went, what is left, and from when on. Pure, and loads nothing heavy, as a purge does."""
+"""Readings of a purge, under way and at its end: what went, what is left, and from when on.
+
+Pure, and loads nothing heavy, as a purge does.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ def read_purge(
         brokers: path of a log dir → cluster and node.id of its broker, where it has one.
         dry_run: nothing was deleted: what is due waits still.
     """
+    readings.add(of.PURGE_RUNNING, 0)
     for report in reports:
         cluster, node = brokers.get(report.log_dir, ("", -1))
         place = (cluster, broker_label(node), report.log_dir)
@@ -45,3 +49,11 @@ def read_purge(
         readings.add(of.PURGE_HELD_BYTES, report.held_open_bytes, *place)
         if report.freed_bytes is not None:
             readings.add(of.PURGE_FREED_BYTES, report.freed_bytes, *place)
+
+
+def read_purge_under_way(readings: Readings, directories: int, bytes_: int, now_s: float) -> None:
+    """Take in what a purge has removed up to now, a time in seconds since 1970."""
+    readings.add(of.PURGE_RUNNING, 1)
+    readings.add(of.PURGE_REMOVED, directories)
+    readings.add(of.PURGE_REMOVED_BYTES, bytes_)
+    readings.add(of.PURGE_PROGRESS_TIME, now_s)

@@ -61,7 +61,7 @@ def test_a_query_asks_for_metrics_labels_and_verdicts_that_are_exported(query: s
 def test_prometheus_takes_the_alert_rules(promtool: str) -> None:
     checked = subprocess.run([promtool, "check", "rules", str(ALERTS)], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "11 rules found" in checked.stdout
+    assert "12 rules found" in checked.stdout
 
 
 @pytest.mark.promtool
@@ -76,9 +76,17 @@ def test_the_alerts_ring_for_what_they_are_about_and_for_nothing_else(promtool: 
         f"logstore_staged_first_due_timestamp_seconds{audit}}}": "1e9x2000",
         'logstore_run_exit_code{command="audit",instance="a"}': "1x2000",
         'logstore_metadata_age_seconds{command="audit",instance="a",cluster="c",source="kraft"}': "60x2000",
+        'logstore_purge_running{command="purge",instance="a"}': "1x2000",
+        'logstore_purge_progress_timestamp_seconds{command="purge",instance="a"}': "7x2000",
+        'logstore_purge_running{command="purge",instance="b"}': "0x2000",
+        'logstore_purge_progress_timestamp_seconds{command="purge",instance="b"}': "7x2000",
     }
     place = {"instance": "a", "cluster": "c", "broker": "1"}
-    expected = {"LogDirAbsent": [{**place, "log_dir": "/d"}], "StaleTopicIds": [place]}
+    expected = {
+        "LogDirAbsent": [{**place, "log_dir": "/d"}],
+        "StaleTopicIds": [place],
+        "PurgeStopped": [{"command": "purge", "instance": "a"}],
+    }
     names = re.findall(r"alert: (\w+)", ALERTS.read_text(encoding="utf-8"))
     rules = tmp_path / "test.yml"
     alerts = re.sub(r"\n        annotations:\n(?: {10}.*\n)+", "\n", ALERTS.read_text(encoding="utf-8"))
@@ -108,7 +116,7 @@ def test_the_alerts_ring_for_what_they_are_about_and_for_nothing_else(promtool: 
     rules.write_text(json.dumps(document), encoding="utf-8")  # JSON is YAML too
     ran = subprocess.run([promtool, "test", "rules", str(rules)], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert len(names) == len(severity) == 11
+    assert len(names) == len(severity) == 12
 
 
 @pytest.mark.promtool

@@ -30,7 +30,7 @@ from reconciler.cli.frame import (
     tell,
     why_in_use,
 )
-from reconciler.cli.monitoring import MetricsFile
+from reconciler.cli.monitoring import MetricsFile, PurgeProgress
 from reconciler.errors import UsageError
 from reconciler.metrics import read_purge
 from reconciler.next_steps import Call, Step, step_of_strays
@@ -72,6 +72,8 @@ def run(
     fallback = fallback_records(fallback_folder)
     log_dirs, call = log_dirs_in(paths), Call(paths, specs, fallback_folder, **broker)
     metrics = MetricsFile(metrics_path, "purge", log_dirs)
+    if metrics_path is not None and not dry_run:
+        rules.progress = PurgeProgress(metrics_path)
     look: SecondLook | None = None
     if specs:
         from reconciler.cli.frame import ask_again  # which loads Arrow

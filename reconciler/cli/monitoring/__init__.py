@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from reconciler.cli.monitoring.endpoint import metrics_endpoint, parse_address
     from reconciler.cli.monitoring.metrics_file import MetricsFile
     from reconciler.cli.monitoring.options import metrics_listen_option, metrics_option, metrics_topics_option
+    from reconciler.cli.monitoring.purge_progress import PurgeProgress
     from reconciler.cli.monitoring.watch_metrics import WatchMetrics
 else:
     __getattr__ = lazy_exports(
@@ -16,12 +17,14 @@ else:
             "endpoint": ("metrics_endpoint", "parse_address"),
             "metrics_file": ("MetricsFile",),
             "options": ("metrics_listen_option", "metrics_option", "metrics_topics_option"),
+            "purge_progress": ("PurgeProgress",),
             "watch_metrics": ("WatchMetrics",),
         },
     )
 
 __all__ = [
     "MetricsFile",
+    "PurgeProgress",
     "WatchMetrics",
     "metrics_endpoint",
     "metrics_listen_option",

@@ -25,6 +25,7 @@ from reconciler.metrics import (
     read_metadata,
     read_plan,
     read_purge,
+    read_purge_under_way,
     read_scan,
 )
 from reconciler.plan import Action, ActionKind, AppliedAction, ApplyOutcome, Gate, LeftAlone, Plan
@@ -176,6 +177,17 @@ def test_a_purge_says_what_went_and_what_is_left(dry_run: bool, purged: int, due
     assert found[key("logstore_purge_freed_size_bytes", **labels)] == 40
     assert found[key("logstore_purge_complete", **labels)] == 0
     assert found[key("logstore_staged_first_due_timestamp_seconds", **labels)] == 7
+
+
+def test_a_purge_under_way_says_what_it_has_removed_and_since_when_nothing_more() -> None:
+    readings = Readings("purge")
+    read_purge_under_way(readings, 3, 50, 9.5)
+    assert samples(readings) == {
+        key("logstore_purge_running"): 1,
+        key("logstore_purge_removed_directories"): 3,
+        key("logstore_purge_removed_size_bytes"): 50,
+        key("logstore_purge_progress_timestamp_seconds"): 9.5,
+    }
 
 
 STAGE = Action(ActionKind.STAGE, "/d", "t-0", "t", 0, None, None, "STALE_ID", "why", bytes=9, disk_bytes=8)
