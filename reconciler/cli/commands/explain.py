@@ -83,18 +83,18 @@ def _write_json(explained: Explanation, output: str | None) -> None:
 
 def _show(explained: Explanation, output: str | None) -> None:
     with open_page(output) as opened:
-        opened.line(explained.path, "bold", whole=True)
+        opened.line(explained.path, "bold")
         opened.line(f"is {explained.what}")
         opened.line(f"rule: {explained.rule}")
         opened.line()
-        opened.table((Column("FOUND"), Column("")), explained.facts, {})
+        opened.table((Column("FOUND"), Column("", prose=True)), explained.facts, {})
         if explained.at_start:
             opened.line()
             grouped: dict[tuple[str, str], list[str]] = {}
             for each in explained.at_start:
                 grouped.setdefault((each.action, each.sentence), []).append(each.kafka)
             rows = [(", ".join(kafkas), *answer) for answer, kafkas in grouped.items()]
-            opened.table((Column("KAFKA"), Column("AT START"), Column("BECAUSE")), rows, {})
+            opened.table((Column("KAFKA"), Column("AT START"), Column("BECAUSE", prose=True)), rows, {})
         for judged in explained.verdicts:
             opened.line()
             opened.line(f"{judged.verdict}: {judged.evidence}" if judged.evidence else judged.verdict, "bold")

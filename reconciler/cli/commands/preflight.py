@@ -185,7 +185,7 @@ def _write_json(
 
 def _show(rows: Sequence[Mapping[str, Any]], output: str | None, limit: int | None) -> None:
     styles = {"startup_aborts": "bold red", "log_dir_offline": "bold red", "note": "dim"}
-    columns = (Column("EFFECT"), Column("WHERE", path=True), Column("PROBLEM"))
+    columns = (Column("EFFECT"), Column("WHERE", path=True), Column("PROBLEM", prose=True))
     with open_page(output) as opened:
         most = SHOWN_ON_TERMINAL if limit is None and opened.is_terminal else limit
         shown = rows if most is None else rows[:most]

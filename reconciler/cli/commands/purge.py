@@ -27,14 +27,14 @@ from reconciler.cli.frame import (
     say_in_use,
     say_step,
     show_busy,
-    tell,
+    tell_of,
     why_in_use,
 )
 from reconciler.cli.monitoring import MetricsFile, PurgeProgress
 from reconciler.errors import UsageError
 from reconciler.metrics import read_purge
 from reconciler.next_steps import Call, Step, step_of_strays
-from reconciler.text import count, listed, moment, size, visible
+from reconciler.text import count, listed, moment, size
 
 if TYPE_CHECKING:
     from reconciler.cli.frame import SecondLook
@@ -198,11 +198,11 @@ def until_interrupted(work: Callable[[], Result], cancel: threading.Event) -> Re
 def _print_report(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:
     """Print the lines that a dry run prints too to standard output, and the facts of a real run to standard error."""
     lines = [] if quiet else _lines(report)
-    sums = f"{report.log_dir}: {count(len(report.purged), 'directory', 'directories')}"
+    sums = f"{count(len(report.purged), 'directory', 'directories')}"
     sums += f", {size(sum(purged.bytes for purged in report.purged))}"
     if report.not_due:
         sums += f"; {count(report.not_due)} not due, the next at {moment(report.next_due_ms)}"
-    tell("\n".join(map(visible, [*lines, sums])))
+    tell_of(report.log_dir, [*lines, sums])
     if report.waiting:
         waiting = count(report.waiting, "directory that is due lies", "directories that are due lie")
         refused = why_in_use(report.log_dir) or f"{report.log_dir} was in use until now: purge again"
@@ -240,7 +240,7 @@ def freed_text(freed: int, expected: int) -> str:
 
 def _lines(report: LogDirPurge) -> list[str]:
     lines = [
-        f"{report.log_dir}: purge {purged.location}: "
+        f"purge {purged.location}: "
         + (
             "empty already"
             if purged.record is None
@@ -249,5 +249,5 @@ def _lines(report: LogDirPurge) -> list[str]:
         )
         for purged in report.purged
     ]
-    lines += [f"{report.log_dir}: keep {kept.location}: {kept.reason}" for kept in report.kept]
+    lines += [f"keep {kept.location}: {kept.reason}" for kept in report.kept]
     return lines

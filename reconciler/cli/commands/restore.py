@@ -36,11 +36,11 @@ from reconciler.cli.frame import (
     say,
     say_in_use,
     say_step,
-    tell,
+    tell_of,
 )
 from reconciler.errors import MetadataError, UsageError
 from reconciler.next_steps import Call, Command, Step
-from reconciler.text import count, visible
+from reconciler.text import count
 from reconciler.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -95,14 +95,13 @@ class PlannedRestore:
 
     @property
     def line(self) -> str:
-        """The line that is printed, by a dry run too."""
-        start = f"{self.staged.log_dir}: "
+        """The line that is printed below or after the log dir, by a dry run too."""
         if self.as_stray:
-            return f"{start}leave {self.staged.location} as a stray, without a due time"
+            return f"leave {self.staged.location} as a stray, without a due time"
         if self.to is None:
-            return f"{start}keep {self.staged.location}: {self.problem}"
+            return f"keep {self.staged.location}: {self.problem}"
         what = describe_staged(self.staged.partition, self.staged.topic_id)
-        return f"{start}restore {self.staged.location} as {self.to.path}: {what}"
+        return f"restore {self.staged.location} as {self.to.path}: {what}"
 
 
 def run(
@@ -138,13 +137,15 @@ def run(
             opened.open(log_dirs, fallback)
             views = opened.log_dirs
         steps, others = _planned_restores(views, wanted, fallback, opened, specs)
-        done = 0
+        done, last = 0, ""
         for step in steps:
             stays = step.to is None and not step.as_stray
             moved = not stays and (dry_run or _carry_out(step, opened.log_dirs, known, fallback))
             done += moved
             if moved or stays:
-                tell(visible(step.line))
+                told = step.staged.log_dir
+                tell_of(told, [step.line], headed=told == last)
+                last = told
     if not steps and views:
         code = opened.code(0)
         say("nothing was chosen" if code is Exit.CLEAN else "nothing was chosen of what could be read")

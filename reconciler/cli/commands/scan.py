@@ -259,8 +259,8 @@ def _order(row: dict[str, Any]) -> tuple[bool, str, str, int, str]:
 
 def _show_rows(opened: Page, rows: list[dict[str, Any]]) -> None:
     columns = (
-        Column("KIND"), Column("NAME"), Column("TOPIC ID"), Column("SIZE", right=True), Column("AGE", right=True),
-        Column("PROBLEM"),
+        Column("KIND"), Column("NAME", path=True), Column("TOPIC ID"), Column("SIZE", right=True),
+        Column("AGE", right=True), Column("PROBLEM", prose=True),
     )  # fmt: skip
     cells = (
         (

@@ -164,8 +164,9 @@ def _text(form: Format, rows: Sequence[StagedRow]) -> str:
 
 def _show(rows: Sequence[StagedRow], output: str | None, now_ms: int, *, readable: int, unreadable: int) -> None:
     columns = (
-        Column("STATE"), Column("WAS"), Column("TOPIC ID"), Column("SIZE", right=True), Column("STAGED"), Column("DUE"),
-        Column("VERDICT"), Column("LOCATION"), Column("RETURNS TO, OR WHAT STANDS IN THE WAY"),
+        Column("STATE"), Column("WAS", path=True), Column("TOPIC ID"), Column("SIZE", right=True), Column("STAGED"),
+        Column("DUE"), Column("VERDICT"), Column("LOCATION", path=True),
+        Column("RETURNS TO, OR WHAT STANDS IN THE WAY", prose=True),
     )  # fmt: skip
     with open_page(output) as opened:
         for log_dir in dict.fromkeys(row.log_dir for row in rows):

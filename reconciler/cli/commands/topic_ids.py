@@ -89,7 +89,7 @@ def _write(seen: ClusterSeen, rows: list[dict[str, Any]], form: Format, output: 
         return
 
     with open_page(output) as opened:
-        columns = (Column("STATE"), Column("TOPIC ID"), Column("TOPIC"), Column("WHY"))
+        columns = (Column("STATE"), Column("TOPIC ID"), Column("TOPIC", path=True), Column("WHY", prose=True))
         cells = (
             (row["state"].replace("_", " "), row["topic_id"] or NOTHING, row["topic"], row["detail"]) for row in rows
         )

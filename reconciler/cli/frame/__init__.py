@@ -44,7 +44,6 @@ if TYPE_CHECKING:
         say_incomplete,
         say_step,
         say_warnings,
-        tell,
     )
     from reconciler.cli.frame.metadata import NO_METADATA, choose_metadata, say_problems
     from reconciler.cli.frame.options import (
@@ -68,7 +67,6 @@ if TYPE_CHECKING:
     )
     from reconciler.cli.frame.other_log_dirs import KnownLogDirs, Returning, TwinSearch, find_log_dirs
     from reconciler.cli.frame.output import (
-        Column,
         Format,
         Page,
         check_output,
@@ -78,14 +76,15 @@ if TYPE_CHECKING:
         refuse_inside,
         show_busy,
         show_text,
+        tell_of,
         with_progress,
-        wrapped,
         write_document,
         write_rows,
     )
     from reconciler.cli.frame.question import broker_in_question, say_assumed_release
     from reconciler.cli.frame.second_look import SecondLook, ask_again
     from reconciler.cli.frame.suggestions import SuggestingGroup
+    from reconciler.text import Column
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -103,7 +102,7 @@ else:
             "lifecycle": (
                 "Commands", "Exit", "InterruptedRunError", "PartlyFailedError", "abandon_output", "carry_out",
                 "interrupt_on_signals", "is_output_unread", "may_be_unread", "on_signals", "say",
-                "say_incomplete", "say_step", "say_warnings", "tell",
+                "say_incomplete", "say_step", "say_warnings",
             ),
             "metadata": ("NO_METADATA", "choose_metadata", "say_problems"),
             "options": (
@@ -115,7 +114,7 @@ else:
             "other_log_dirs": ("KnownLogDirs", "Returning", "TwinSearch", "find_log_dirs"),
             "output": (
                 "Column", "Format", "Page", "check_output", "destination", "is_standard", "open_page", "refuse_inside",
-                "show_busy", "show_text", "with_progress", "wrapped", "write_document", "write_rows",
+                "show_busy", "show_text", "tell_of", "with_progress", "write_document", "write_rows",
             ),
             "question": ("broker_in_question", "say_assumed_release"),
             "second_look": ("SecondLook", "ask_again"),
@@ -135,6 +134,6 @@ __all__ = [
     "passed_on_fallback_option", "passed_on_options", "read_inputs", "refuse_inside", "refuse_part_of_log_dir",
     "refuse_unrecovered", "report_unreadable", "run_embedded", "run_spark", "say", "say_assumed_release", "say_in_use",
     "say_incomplete", "say_problems", "say_step", "say_warnings", "scan_options", "show_busy", "show_text",
-    "sort_inputs", "sort_paths", "tell", "user_name", "why_in_use", "with_progress", "wrapped", "write_change",
+    "sort_inputs", "sort_paths", "tell_of", "user_name", "why_in_use", "with_progress", "write_change",
     "write_document", "write_rows",
 ]  # fmt: skip

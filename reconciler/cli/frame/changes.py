@@ -144,7 +144,12 @@ def _write_table(rows: list[dict[str, Any]], columns: tuple[str, ...], output: s
     with open_page(output) as opened_page:
         if rows:
             titles = [
-                Column(name.upper().replace("_", " "), right=type(rows[0][name]) is int, path=name == "log_dir")
+                Column(
+                    name.upper().replace("_", " "),
+                    right=type(rows[0][name]) is int,
+                    path=name in ("log_dir", "namespace"),
+                    prose=name == "step",
+                )
                 for name in columns
             ]
             opened_page.table(titles, ([str(row[name]) for name in columns] for row in rows), {})

@@ -192,15 +192,6 @@ def say_incomplete(sentence: str) -> None:
 _UNREAD = "logstore.unread"
 
 
-def tell(line: str) -> None:
-    """Write a line about a change to standard output; the changes go on where nobody reads it any more.
-
-    The command ends with 141 then, in place of 0 or 1.
-    """
-    with may_be_unread():
-        click.echo(line)
-
-
 @contextmanager
 def may_be_unread() -> Iterator[None]:
     """Write to standard output about a change that is done, and go on where nobody reads it: what comes next is prose.

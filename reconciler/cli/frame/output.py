@@ -1,7 +1,7 @@
 """Output: standard output or a file, rows for programs or pages for people, and progress on a terminal.
 
-A :class:`Page` takes lines and tables: rich on a terminal, plain aligned text in a pipe or a file, nothing cut short in
-either. Progress is shown on a terminal only.
+A :class:`Page` takes lines and tables: in a pipe or a file it is plain aligned text as wide as its content, and on a
+terminal no line is wider than that, save a command to paste. Progress is shown on a terminal only.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import errno
 import os
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
-from reconciler.cli.frame.lifecycle import ClosedPipeError, PartlyFailedError, abandon_output
+import click
+
+from reconciler.cli.frame.lifecycle import ClosedPipeError, PartlyFailedError, abandon_output, may_be_unread
 from reconciler.errors import UsageError
-from reconciler.text import NOTHING, visible
+from reconciler.text import Column, fit_table, fold, share_folders, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -170,23 +170,8 @@ def write_rows(form: Format, batches: Iterable[Any], schema: Any, schema_version
 _WIDE_TERMINAL = 150
 """A terminal with at least this many characters in a line is wide."""
 
-_SHORT = 24
-"""A cell of at most this many characters stands beside the first where a table has no room."""
-
-_WORTH_SHARING = 12
-"""A shared folder is written once where it has at least this many characters."""
-
 _WIDEST = 80
 """A column of plain text is padded to at most this many characters."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """The title of a column, and what its cells are: numbers, which are aligned to the right, or paths."""
-
-    title: str
-    right: bool = False
-    path: bool = False
 
 
 class Page(Protocol):
@@ -214,7 +199,9 @@ def open_page(path: str | None) -> Iterator[Page]:
         if is_standard(path) and sys.stdout.isatty():
             from rich.console import Console
 
-            yield TerminalPage(Console(highlight=False))
+            page = TerminalPage(Console(highlight=False))
+            yield page
+            _hint(page)
         else:
             yield PlainPage(out)
 
@@ -239,12 +226,8 @@ class PlainPage:
         The folder that the paths of a column share is written once, above the table, and as ``…`` in its place.
         """
         cells = [list(row) for row in rows]
-        for index, column in enumerate(columns):
-            folder = _shared_folder([row[index] for row in cells]) if column.path else None
-            if folder is not None:
-                self.line(f"{column.title}: … is {folder}")
-                for row in cells:
-                    row[index] = f"…{row[index].removeprefix(folder)}" if row[index].startswith("/") else row[index]
+        for head in share_folders(columns, cells):
+            self.line(head)
         lines = [[column.title for column in columns], *([visible(cell) for cell in row] for row in cells)]
         # What is wider shifts its own line alone, and makes no other one wider.
         widths = [
@@ -258,84 +241,81 @@ class PlainPage:
             self._out.write(f"{'  '.join(padded).rstrip()}\n".encode())
 
 
-def wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    """Break a text into lines at its spaces, where no word is ever broken; the first line and the rest are indented."""
-    return textwrap.wrap(
-        text, width, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
-    )
-
-
-def _shared_folder(cells: Iterable[str]) -> str | None:
-    """Find the folder that holds every path of a column; None: there are not several, or it would save nothing."""
-    paths = [cell for cell in cells if cell.startswith("/")]
-    if len(paths) < 2:
-        return None
-    folder = os.path.commonpath(paths)
-    folder = os.path.dirname(folder) if folder in paths else folder
-    return folder if len(folder) >= _WORTH_SHARING else None
-
-
 class TerminalPage:
-    """A page on a terminal: nothing is cut short, and no path is broken, so that it can be copied."""
+    """A page on a terminal: no line is wider than it, and a path keeps its end; a command is whole, to be pasted."""
 
     is_terminal = True
 
     def __init__(self, console: Console) -> None:
         """Take the console of the terminal."""
         self._console = console
+        self._width = max(20, console.width)
         self.is_wide = console.width >= _WIDE_TERMINAL
+        self.is_cut = False
+        """Whether something on the page is shorter than it is in a pipe."""
+
+    @property
+    def width(self) -> int:
+        """The characters in a line."""
+        return self._width
 
     def line(self, text: str = "", style: str = "", *, whole: bool = False) -> None:
         """Write a line of text in a style of rich; prose is wrapped at its spaces, a command is not."""
-        from rich.text import Text
-
         shown = visible(text)
-        for each in [shown] if whole else wrapped(shown, max(20, self._console.width)) or [""]:
-            self._console.print(Text(each, style=style), soft_wrap=True)
+        lines, is_cut = ([shown], False) if whole else fold(shown, self._width)
+        self.is_cut |= is_cut
+        for each in lines:
+            self._print(each, style, len(each))
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]], styles: Mapping[str, str]) -> None:
-        """Write a table as wide as the terminal; one whose paths would be broken becomes a few lines for each row."""
-        from rich.table import Table
+        """Write a table no wider than the terminal (:func:`reconciler.text.fit_table`)."""
+        fitted = fit_table(columns, rows, styles, self._width)
+        self.is_cut |= fitted.is_cut
+        for each in fitted.lines:
+            self._print(each.text, each.style, each.styled)
+
+    def _print(self, text: str, style: str, styled: int) -> None:
         from rich.text import Text
 
-        cells = [[visible(cell) for cell in row] for row in rows]
-        if not self._has_room(columns, cells):
-            for row in cells:
-                self._stack(columns, row, styles.get(row[0], ""))
-            return
-        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-        for column in columns:
-            justify = "right" if column.right else "left"
-            table.add_column(column.title, justify=justify, no_wrap=column.right, overflow="fold")  # type: ignore[arg-type]
-        for first, *rest in cells:
-            table.add_row(Text(first, style=styles.get(first, "")), *map(Text, rest))
-        self._console.print(table)
+        shown = Text(text)
+        if style:
+            shown.stylize(style, 0, styled)
+        self._console.print(shown, soft_wrap=True)
 
-    def _has_room(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> bool:
-        """Whether the longest words of all columns, which can be broken nowhere, stand beside each other."""
-        needed = []
-        for number, column in enumerate(columns):
-            cells = [column.title, *(row[number] for row in rows)]
-            words = cells if column.right else [word for cell in cells for word in cell.split()]
-            needed.append(max(map(len, words), default=0))
-        return sum(needed) + 2 * len(needed) <= self._console.width
 
-    def _stack(self, columns: Sequence[Column], row: Sequence[str], style: str) -> None:
-        """Write a row as lines: what is short beside its first cell, and each longer cell below it."""
-        short = [
-            f"{column.title.lower()} {cell}"
-            for column, cell in zip(columns[1:], row[1:], strict=True)
-            if len(cell) <= _SHORT and cell != NOTHING and cell
-        ]
-        self.line("  ".join([row[0], ", ".join(short)]).rstrip(), style)
-        for cell in row[1:]:
-            if len(cell) > _SHORT:
-                for each in wrapped(cell, max(20, self._console.width - 2)):
-                    self.line(f"  {each}", whole=True)
+_HINTED = "logstore.hinted"
+
+
+def _hint(page: TerminalPage) -> None:
+    """Say once for each command how what was cut is seen whole."""
+    context = click.get_current_context(silent=True)
+    if not page.is_cut or (context is not None and context.meta.get(_HINTED)):
+        return
+    has_json = context is not None and any("--json" in option.opts for option in context.command.params)
+    if context is not None:
+        context.meta[_HINTED] = True
+    how = "--json, or with | cat" if has_json else "| cat"
+    page.line(f"Cut to {page.width} columns; nothing is cut with {how} at the end.", "dim")
 
 
 _READABLE = 100
 """A line of prose is at most this wide, however wide the terminal is."""
+
+
+def tell_of(log_dir: str, lines: Iterable[str], *, headed: bool = False) -> None:
+    """Write lines about changes in a log dir to standard output; on a terminal it stands once above its lines.
+
+    The changes go on where nobody reads it any more, as :func:`reconciler.cli.frame.may_be_unread` has it.
+    ``headed``: the log dir stands there already.
+    """
+    if sys.stdout is None:
+        return
+    with may_be_unread(), open_page(None) as page:
+        if page.is_terminal and not headed:
+            page.line(log_dir, "bold")
+        for line in lines:
+            page.line(f"  {line}" if page.is_terminal else f"{log_dir}: {line}")
+
 
 _PIPED = 80
 """The width of a text that does not go to a terminal."""
@@ -355,8 +335,6 @@ def show_text(written: Callable[[int, bool], str]) -> None:
             out.write(written(_PIPED, False).encode())
         return
     import shutil
-
-    import click
 
     # As git has it: colours are let through, and what fits on one screen needs no key to leave it.
     os.environ.setdefault("LESS", "FRX")

@@ -32,7 +32,7 @@ _STYLES: Mapping[str, str] = {verdict.value: _STYLE_OF[severity(verdict)] for ve
 _ID_COLUMNS = (Column("ID ON DISK"), Column("ID IN METADATA"))
 _COLUMNS: tuple[Column, ...] = (
     Column("VERDICT"), Column("BROKER", right=True), Column("WHERE", path=True), *_ID_COLUMNS,
-    Column("SIZE", right=True), Column("AGE", right=True), Column("EVIDENCE"),
+    Column("SIZE", right=True), Column("AGE", right=True), Column("EVIDENCE", prose=True),
 )  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def _totals(result: AuditResult, page: Page) -> None:
 def _fleet(result: AuditResult, page: Page) -> None:
     if not result.fleet:
         return
-    columns = [Column("KIND"), Column("OF"), Column("WHAT")]
+    columns = [Column("KIND"), Column("OF"), Column("WHAT", prose=True)]
     rows = [[each.kind, each.subject, with_doubt(each.detail, each.doubt)] for each in result.fleet]
     if len({each.cluster_id for each in result.fleet}) > 1:
         columns.insert(1, Column("CLUSTER"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.cli.frame import ExaminedBroker, Page, open_page, wrapped
+from reconciler.cli.frame import ExaminedBroker, Page, open_page
 from reconciler.next_steps import Step
-from reconciler.text import NOTHING, count
+from reconciler.text import NOTHING, count, wrapped
 from reconciler.verdicts import ADVICE, BENIGN, FLEET_ADVICE, Severity, Verdict, severity
 
 WIDTH = 78

@@ -21,10 +21,13 @@ _STATUS_STYLES = {
 }
 
 _PLAN_COLUMNS = (
-    Column("ACTION"), Column("REPLICA"), Column("SIZE", right=True), Column("SINCE"), Column("MODIFIED"),
-    Column("VERDICT"), Column("WHERE", path=True), Column("WHY"), Column("UNDO"),
+    Column("ACTION"), Column("REPLICA", path=True), Column("SIZE", right=True), Column("SINCE"), Column("MODIFIED"),
+    Column("VERDICT"), Column("WHERE", path=True), Column("WHY", prose=True), Column("UNDO", command=True),
 )  # fmt: skip
 
+_LEFT_COLUMNS = (
+    Column("VERDICT"), Column("WHERE", path=True), Column("BECAUSE", prose=True), Column("NEXT", command=True),
+)  # fmt: skip
 
 _NOT_DETAILS = ("source", "location", "timestamp_ms")
 
@@ -103,7 +106,7 @@ def _show_left(opened: Page, plan: Plan) -> None:
         )
         for each in plan.left_alone
     ]
-    _table(opened, (Column("VERDICT"), Column("WHERE", path=True), Column("BECAUSE"), Column("NEXT")), left)
+    _table(opened, _LEFT_COLUMNS, left)
 
 
 def _table(
@@ -179,7 +182,7 @@ def _show_done(opened: Page, rows: Sequence[Mapping[str, Any]]) -> None:
         for row in rows
     ]
     columns = (
-        *(Column("STATUS"), Column("ACTION"), Column("REPLICA"), Column("SIZE", right=True)),
-        *(Column("WHERE", path=True), Column("DETAIL")),
+        *(Column("STATUS"), Column("ACTION"), Column("REPLICA", path=True), Column("SIZE", right=True)),
+        *(Column("WHERE", path=True), Column("DETAIL", prose=True)),
     )
     _table(opened, columns, cells, _STATUS_STYLES)

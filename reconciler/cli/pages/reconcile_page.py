@@ -29,13 +29,13 @@ WORDS = {
 _COLUMNS = (
     *(
         Column("ANSWER"),
-        Column("REPLICA"),
+        Column("REPLICA", path=True),
         Column("TOPIC ID"),
         Column("VERDICT"),
         Column("WHAT"),
         Column("WHERE", path=True),
     ),
-    *(Column("DUE"), Column("UNDO")),
+    *(Column("DUE"), Column("UNDO", command=True)),
 )
 _STYLES = {"NONE": "green", NOTHING: "yellow"}
 

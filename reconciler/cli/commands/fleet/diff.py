@@ -72,7 +72,7 @@ def _show(opened: Page, difference: Difference, most: int | None) -> None:
         shown = difference.findings.slice(0, most)
         columns = (
             Column("VERDICT"), Column("CHANGE"), Column("BROKER", right=True), Column("WAS", right=True),
-            Column("IS", right=True), Column("WHERE", path=True), Column("EVIDENCE"),
+            Column("IS", right=True), Column("WHERE", path=True), Column("EVIDENCE", prose=True),
         )  # fmt: skip
         colours = {Severity.CRITICAL: "red", Severity.ATTENTION: "yellow"}
         styles = {each.value: colours.get(severity(each), "") for each in Verdict}
@@ -82,7 +82,7 @@ def _show(opened: Page, difference: Difference, most: int | None) -> None:
             opened.line(f"… and {count(more, 'finding')} more: --limit N, or --format json")
     if topics:
         opened.line()
-        ids = (Column("TOPIC"), Column("ID WAS"), Column("ID IS"))
+        ids = (Column("TOPIC", path=True), Column("ID WAS"), Column("ID IS"))
         opened.table(ids, ((each["topic"], each["old_topic_id"], each["new_topic_id"]) for each in topics[:most]), {})
 
 
@@ -95,7 +95,7 @@ def _show_fleet(opened: Page, difference: Difference, most: int | None) -> None:
     parts = ", ".join(f"{count(number)} {change}" for change, number in changes.items())
     opened.line(f"of the fleet as a whole: {parts}")
     opened.line()
-    columns = (Column("KIND"), Column("CHANGE"), Column("OF"), Column("WHAT"))
+    columns = (Column("KIND"), Column("CHANGE"), Column("OF"), Column("WHAT", prose=True))
     rows = (
         (each["kind"], each["change"], each["subject"], with_doubt(each["detail"], each["doubt"]))
         for each in difference.fleet[:most]

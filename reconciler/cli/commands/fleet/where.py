@@ -123,8 +123,8 @@ def _brokers(nodes: tuple[int, ...] | None) -> str | None:
 def _show(copies: Sequence[Copy], subject: Subject, found: Found, output: str | None) -> None:
     judged = any(each.verdict is not None for each in copies)
     columns = (
-        *((Column("VERDICT"),) if judged else ()), Column("PARTITION"), Column("BROKER", right=True), Column("KIND"),
-        Column("TOPIC ID"), Column("SIZE", right=True), Column("FIRST SEEN"), Column("LAST SEEN"),
+        *((Column("VERDICT"),) if judged else ()), Column("PARTITION", path=True), Column("BROKER", right=True),
+        Column("KIND"), Column("TOPIC ID"), Column("SIZE", right=True), Column("FIRST SEEN"), Column("LAST SEEN"),
         *((Column("WANTED ON"),) if judged else ()), Column("WHERE", path=True),
     )  # fmt: skip
     colours = {Severity.CRITICAL: "red", Severity.ATTENTION: "yellow"}

@@ -1,4 +1,4 @@
-"""Output to files and standard output, pages that cut nothing short, and progress for terminals only."""
+"""Output to files and standard output, pages as wide as their reader, and progress for terminals only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from reconciler.cli.frame import (
     show_busy,
     show_text,
     with_progress,
-    wrapped,
     write_document,
     write_rows,
 )
@@ -170,26 +169,24 @@ def test_a_very_long_cell_is_whole_and_shifts_only_its_own_line() -> None:
     assert lines == ["A   B", f"{'x' * 300}  1", "yy  2"]
 
 
-def test_a_terminal_folds_what_is_too_wide_and_loses_nothing() -> None:
+def test_control_characters_in_a_cell_do_not_reach_a_terminal() -> None:
     out = io.StringIO()
     opened = TerminalPage(Console(file=out, width=40, force_terminal=True, highlight=False))
-    opened.table(COLUMNS, [("n" * 60, "1 B", "why\x1b]0;x\x07")], {"n" * 60: "red"})
+    opened.table(COLUMNS, [("n" * 30, "1 B", "why\x1b]0;x\x07")], {"n" * 30: "red"})
     text = out.getvalue()
-    assert text.count("n") == 60
+    assert text.count("n") == 30 and "\x1b[31m" in text
     assert "\x1b]0" not in text
     assert "\x07" not in text
 
 
-def test_a_path_that_is_wider_than_the_terminal_stays_one_word() -> None:
-    out, path = io.StringIO(), f"/disks/1/kafka/{'o' * 60}-0"
-    opened = TerminalPage(Console(file=out, width=60, highlight=False))
-    columns = (Column("VERDICT"), Column("WHERE"), Column("SIZE", right=True), Column("EVIDENCE"))
-    evidence = "the disk holds another topic ID than the one that the metadata wants under this name"
-    opened.table(columns, [("STALE_ID", path, "20 kB", evidence)], {})
-    lines = out.getvalue().splitlines()
-    assert lines[:2] == ["STALE_ID  size 20 kB", f"  {path}"]
-    assert " ".join(line.strip() for line in lines[2:]) == evidence
-    assert all(len(line) <= 60 for line in lines if path not in line)
+def test_a_page_knows_whether_something_was_cut() -> None:
+    opened = TerminalPage(Console(file=io.StringIO(), width=40, highlight=False))
+    opened.table((Column("WHERE", path=True),), [("/disks/1/kafka/orders-0",)], {})
+    opened.line("prose of many words that have no room in one line of the terminal")
+    opened.line(f"logstore staged {'/disks' * 20}", whole=True)
+    assert not opened.is_cut
+    opened.table((Column("WHERE", path=True),), [(f"/disks/{'of-a-rack-' * 5}/orders-0",)], {})
+    assert opened.is_cut
 
 
 def test_a_table_that_has_room_stays_a_table() -> None:
@@ -206,11 +203,6 @@ def test_a_terminal_wraps_prose_and_never_a_command() -> None:
     lines = out.getvalue().splitlines()
     assert lines[0] == text and len(lines) > 2
     assert " ".join(lines[1:]) == text and all(len(line) <= 40 for line in lines[1:])
-
-
-def test_a_word_is_never_broken_and_the_lines_after_the_first_have_an_indent_of_their_own() -> None:
-    assert wrapped("one two-three /a/very/long/path", 12, "> ", "  ") == ["> one", "  two-three", "  /a/very/long/path"]
-    assert wrapped("", 12) == []
 
 
 def test_a_document_is_json_that_people_can_read_too(tmp_path: Path) -> None:
