@@ -22,7 +22,7 @@ from tools.real_broker import RELEASES, why_not
 NO_SKIPS = "LOGSTORE_NO_SKIPS"
 NEEDS_JVM = ("spark", "zookeeper", "broker", "java")
 BY_FILE = ("broker", "browser")
-EXCEPTED = {"root", "browser", "groff", "promtool", "systemd"}
+EXCEPTED = {"root", "browser", "groff", "promtool", "systemd", "shells"}
 """Markers that may be left out all the same: no set-up gives root, and ``.ci/run`` installs the others where it may."""
 NOTHING_SELECTED = 5
 """pytest's exit code when no test was collected."""
@@ -47,6 +47,8 @@ def left_out() -> dict[str, str]:
         reasons["systemd"] = "systemd-analyze is not installed"
     if shutil.which("promtool") is None:
         reasons["promtool"] = "promtool is not installed; Debian's package prometheus has it"
+    if missing := [shell for shell in ("zsh", "fish") if shutil.which(shell) is None]:
+        reasons["shells"] = f"not installed: {' and '.join(missing)}"
     if os.geteuid() != 0:
         reasons["root"] = "not run by root"
     return reasons

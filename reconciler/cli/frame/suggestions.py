@@ -89,7 +89,7 @@ class SourceText(PathText):
         from reconciler.sources import SOURCES
 
         prefixes = [f"{kind.scheme}:" for kind in SOURCES]
-        near = [CompletionItem(each) for each in prefixes if each.startswith(incomplete)]
+        near = [CompletionItem(each) for each in prefixes if each.startswith(incomplete) and each != incomplete]
         return [*super().shell_complete(ctx, param, incomplete), *near]
 
 

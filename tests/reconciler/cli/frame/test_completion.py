@@ -54,3 +54,7 @@ def test_verdicts_and_topics_are_completed_by_us() -> None:
 
 def test_what_is_no_path_is_not_completed_as_one() -> None:
     assert completed("restore", "/disks/1", "--topic", "or") == set()
+
+
+def test_a_prefix_that_is_whole_is_not_offered_again() -> None:
+    assert completed("audit", "--metadata", "kraft:") == {("file", "kraft:")}
