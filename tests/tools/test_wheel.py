@@ -5,13 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 import sysconfig
+import time
 import zipfile
 from dataclasses import dataclass
 from email import message_from_string
 from email.message import Message
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+
+from tools.fleet.sample_fleet import build
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("layout", "logstore", "reconciler")
@@ -81,45 +85,63 @@ class Neighbours:
     python: Path
     program: Path
 
+    @property
+    def logstore(self) -> str:
+        return str(self.python.parent / "logstore")
+
     def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(self.python), *words], cwd=self.program, capture_output=True, text=True, check=False, env=variables
-        )
+        return subprocess.run(words, cwd=self.program, capture_output=True, text=True, check=False, env=variables)
 
 
 @pytest.fixture(scope="module")
 def neighbours(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Neighbours:
     folder = tmp_path_factory.mktemp("neighbours")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
+    python = folder / "env" / "bin" / "python"
     site = folder / "env" / "lib" / f"python{sysconfig.get_python_version()}" / "site-packages"
-    # A wheel that is unpacked there is installed but for its scripts; what it depends on is that of the tests.
-    zipfile.ZipFile(wheel).extractall(site)
+    # What the wheel depends on is that of the tests, so that nothing is fetched.
     (site / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    (folder / "env" / "bin" / "logstore").write_text("from reconciler.cli import main\nmain()\n")
+    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "install", "--quiet"]
+    subprocess.run([*pip, "--no-index", "--no-deps", "--ignore-installed", "--no-compile", wheel], check=True)
     (site / "tools").mkdir()
     (site / "tools" / "__init__.py").write_text("OWNER = 'another package'\n")
     (folder / "program").mkdir()
     (folder / "program" / "layout.py").write_text("OWNER = 'the program'\n")
-    return Neighbours(folder / "env" / "bin" / "python", folder / "program")
+    return Neighbours(python, folder / "program")
 
 
 def test_a_package_tools_and_a_module_layout_of_others_are_left_alone(neighbours: Neighbours) -> None:
-    ran = neighbours.run("-c", "import layout, tools; print(layout.OWNER, '/', tools.OWNER)")
+    ran = neighbours.run(str(neighbours.python), "-c", "import layout, tools; print(layout.OWNER, '/', tools.OWNER)")
     assert (ran.stdout, ran.stderr) == ("the program / another package\n", "")
 
 
+def test_a_program_has_its_own_tools_beside_what_it_imports_of_ours(neighbours: Neighbours, tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "__init__.py").write_text("OWNER = 'the program'\n")
+    imports = "import tools, layout, logstore, reconciler; from logstore import LogStore; from reconciler import Broker"
+    (tmp_path / "program.py").write_text(f"{imports}\nprint(tools.OWNER, layout.__file__, logstore.scan('.').state)\n")
+    ran = neighbours.run(str(neighbours.python), str(tmp_path / "program.py"))
+    owner, where, state = ran.stdout.split()[1:]
+    assert (owner, Path(where).is_relative_to(neighbours.python.parents[1]), state) == ("program", True, "missing")
+
+
 def test_the_command_takes_its_own_layout_in_the_folder_of_a_program_that_has_one(neighbours: Neighbours) -> None:
-    script = str(neighbours.python.parent / "logstore")
-    ran = neighbours.run(script, "scan", str(neighbours.program))
-    assert (ran.returncode, "layout.py" in ran.stdout) == (0, True), ran.stderr
-    shown = neighbours.run(script, "help", "exit-codes")
+    shown = neighbours.run(neighbours.logstore, "--version")
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, f"logstore, version {version('kafka-logstore')}\n", "")
+    shown = neighbours.run(neighbours.logstore, "help", "exit-codes")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert shown.stdout.startswith("Exit codes")
 
 
+def test_the_installed_command_audits_a_broker_as_readme_shows(neighbours: Neighbours, tmp_path: Path) -> None:
+    build(str(tmp_path), now_ms=time.time_ns() // 1_000_000)
+    disks = [str(tmp_path / "broker-03" / f"disk-{number}") for number in (1, 2)]
+    ran = neighbours.run(neighbours.logstore, "audit", *disks, "--metadata", str(tmp_path / "controller"))
+    assert (ran.returncode, ran.stdout.splitlines()[1].split()[:2]) == (1, ["UNKNOWN_TOPIC", "2"]), ran.stderr
+
+
 def test_a_layout_that_is_put_before_its_own_is_named_and_nothing_else_is_done(neighbours: Neighbours) -> None:
-    script = str(neighbours.python.parent / "logstore")
-    ran = neighbours.run(script, "scan", str(neighbours.program), PYTHONPATH=str(neighbours.program))
+    ran = neighbours.run(neighbours.logstore, "scan", str(neighbours.program), PYTHONPATH=str(neighbours.program))
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr.startswith(f"logstore: {neighbours.program}/layout.py is found in place of")
     assert ran.stderr.count("\n") == 1
