@@ -39,6 +39,7 @@ REMOTE_LOG_INDEX_CACHE = "remote-log-index-cache"
 # White space is ASCII's six characters to Java's regular expressions.
 _WHITE_SPACE = re.compile(r"\s", re.ASCII)
 _UNIQUE = re.compile(r"[0-9a-f]{32}")
+_PLAIN = re.compile(r"[a-zA-Z0-9._-]+")
 _STAGED = re.compile(r"([A-Za-z0-9_-]{22})_(0|[1-9][0-9]{0,9})(?:\.([1-9][0-9]{0,8}))?")
 _MOST_COPIES = 999_999_999
 _BY_TOPIC_ID = re.compile(r"([0-9a-f]{2})/(\1[0-9a-f]{30})_(0|[1-9][0-9]{0,9})")
@@ -264,6 +265,9 @@ def _capped(topic: str, partition: int, unique: str, suffix: str) -> str:
 
 def _checked(name: str, kind: DirectoryKind, topic: str, partition: int) -> str:
     """Make sure that a built name is one component of a path and reads back as what it was built from."""
+    is_number = type(partition) is int and 0 <= partition <= MAX_PARTITION
+    if is_number and topic != METADATA_TOPIC and _PLAIN.fullmatch(topic):
+        return name  # the fast path: such a name always reads back
     read = parse(name)
     expected = DirectoryKind.INTERNAL if topic == METADATA_TOPIC else kind
     if (read.kind, read.topic, read.partition) != (expected, topic, partition) or "/" in name or "\0" in name:

@@ -81,15 +81,16 @@ def partition_path(scheme: Scheme, partition: TopicPartition, topic_id: TopicId 
         if topic_id is None or topic_id.is_zero:
             raise InvalidNameError(f"{partition} has no topic ID, and the scheme {scheme} has no other name for it")
         return by_topic_id_name(topic_id, partition.partition)
-    if scheme is Scheme.FLAT and partition.namespace:
+    namespace = partition.namespace
+    if scheme is Scheme.FLAT and namespace:
         raise InvalidNameError(
-            f"{partition} is in namespace {partition.namespace}, and the scheme {scheme} has no directories for tiers: "
+            f"{partition} is in namespace {namespace}, and the scheme {scheme} has no directories for tiers: "
             f"convert the log dir to {Scheme.NAMESPACED}"
         )
     name = live_name(partition.local_topic, partition.partition)
     if len(name) > MAX_DIRECTORY_NAME:
         raise InvalidNameError(f"{name:.40}… has {len(name)} bytes, and file systems hold {MAX_DIRECTORY_NAME}")
-    return "/".join((*Namespace.parse(partition.namespace).tiers, name))
+    return "/".join((*Namespace.parse(namespace).tiers, name)) if namespace else name
 
 
 def namespace_path(namespace: Namespace) -> str:

@@ -210,7 +210,7 @@ def has_collision(one: str, other: str) -> bool:
 
 def utf16_length(text: str) -> int:
     """Number of UTF-16 units, which is the length of a text in Java."""
-    return len(text) + sum(character > "\uffff" for character in text)
+    return len(text) if text.isascii() else len(text) + sum(character > "\uffff" for character in text)
 
 
 def _name_problems(name: str, legal: re.Pattern[str], alphabet: str) -> list[str]:

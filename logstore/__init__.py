@@ -21,7 +21,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 if TYPE_CHECKING:
     from logstore.arguments import check_argument, check_fields, check_path, check_paths
-    from logstore.clock import Clock, SystemClock
+    from logstore.clock import Clock, ManualClock, SystemClock
     from logstore.errors import (
         ChangeFailedError,
         ChangeRefusedError,
@@ -57,7 +57,7 @@ else:
         __name__,
         {
             "arguments": ("check_argument", "check_fields", "check_path", "check_paths"),
-            "clock": ("Clock", "SystemClock"),
+            "clock": ("Clock", "ManualClock", "SystemClock"),
             "errors": (
                 "ChangeFailedError",
                 "ChangeRefusedError",
@@ -113,6 +113,7 @@ __all__ = [
     "LogDirInUseError",
     "LogStore",
     "LogStoreError",
+    "ManualClock",
     "NameTakenError",
     "NamespaceClashError",
     "NotALogDirError",

@@ -48,10 +48,12 @@ class StoreOptions:
     Attributes:
         clock: where the time comes from.
         settings: delays, by topic and namespace.
-        disk: carries out the changes.
+        disk: carries out the changes. With one that several threads may not share, such as
+            :class:`logstore.fs.crash_disk.CrashDisk`, everything is done by the thread that asks for it.
         fallback_records: folder on another disk for fallback records, which are used when a disk is full; None: there
             is none.
-        jobs: processes that scan a log dir beside this one; 0: this process scans it alone; None: as many as pay.
+        jobs: processes that scan a log dir beside this one; 0: this process scans it alone; None: as many as pay, and
+            none for a disk that several threads may not share.
         placement: where replicas are staged: one placement for all log dirs, or one by the path of each. A log dir
             without one, or that does not allow it, gets a placement by what lies in it.
 
@@ -84,7 +86,8 @@ class OpenStore:
         """Called by :meth:`open`."""
         self.clock, self.settings = options.clock, options.settings
         self.fallback = FallbackRecords(options.fallback_records, options.disk)
-        self._jobs, self._placement = options.jobs, options.placement
+        self._jobs = 0 if options.jobs is None and not options.disk.is_shared else options.jobs
+        self._placement = options.placement
         self._log_dirs = {log_dir.path: log_dir for log_dir in log_dirs}
         self._failed_to_open = dict(offline)
         self._index = ReplicaIndex()

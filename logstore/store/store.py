@@ -29,6 +29,7 @@ from logstore.errors import (
 from logstore.fs import Progress
 from logstore.journal import check_no_tier
 from logstore.log_dir import LogDir
+from logstore.parallel import paused_gc
 from logstore.purge import Purged, Purger, PurgeReport, PurgeRules, Throttle, purge, purge_steps
 from logstore.rows import MetadataState
 from logstore.settings import DELETE_DELAY
@@ -97,7 +98,7 @@ class LogStore(StagingStore):
         for topic_id in wanted.values():
             _check_topic_id(topic_id)
         found: dict[TopicPartition, Replica | LogStoreError | LayoutError] = {}
-        with self.changing:
+        with self.changing, paused_gc():
             left = dict(wanted)
             for partition in wanted:
                 try:
@@ -286,9 +287,10 @@ class LogStore(StagingStore):
     ) -> dict[TopicPartition, Replica | LogStoreError | LayoutError]:
         """Create one batch in one log dir; a partition that is left out may be created on another disk."""
         found: dict[TopicPartition, Replica | LogStoreError | LayoutError] = {}
+        log_dirs = self.log_dirs
         for partition in batch:
             try:
-                check_no_tier(self.log_dirs, partition)
+                check_no_tier(log_dirs, partition)
             except NamespaceClashError as error:
                 found[partition] = error
         allowed = {partition: topic_id for partition, topic_id in batch.items() if partition not in found}
@@ -297,11 +299,10 @@ class LogStore(StagingStore):
         except LogStoreError as error:
             return found | dict.fromkeys(allowed, error)
         for partition, path in made.items():
-            state = MetadataState.MISSING if batch[partition] is None else MetadataState.OK
             if isinstance(path, str):
-                found[partition] = self._entered(
-                    Replica(partition, batch[partition], log_dir.path, path, state.value, 0)
-                )
+                topic_id = batch[partition]
+                state = MetadataState.MISSING if topic_id is None else MetadataState.OK
+                found[partition] = self._entered(Replica(partition, topic_id, log_dir.path, path, state.value, 0))
             else:
                 found[partition] = path
         return found

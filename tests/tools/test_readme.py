@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shlex
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -22,14 +23,18 @@ import pytest
 from click.testing import CliRunner, Result
 
 from logstore import KafkaError
+from logstore.fs.crash_disk import MachineDisks
 from logstore.store import LogStore
 from reconciler.cli import logstore
 from reconciler.cli.guide import RUNBOOKS, TOPICS, read_page
 from reconciler.simulator.runs import shipped_scenarios
+from tests.crash.images import digest, read_tree
 from tests.pages import FENCED, PAGES, blocks, commands, programs
 from tools.fleet.sample_fleet import build
 
 ROOT = Path(__file__).resolve().parents[2]
+EMBEDDED, SIMULATED = "LogStore.open(list(disks))", "MachineDisks.in_memory("
+"""What the programs have that embed the engine, on real disks and in a simulation."""
 SHOWN_FLEET = "/srv/fleet"
 """Where the sample fleet lies in what README shows."""
 
@@ -47,7 +52,7 @@ def test_every_block_says_its_language_and_every_language_has_its_rule() -> None
 
 
 def test_every_program_is_run_by_one_of_the_tests() -> None:
-    tested = ("LogStore.open(", "Cluster(", "spark_findings(", 'scan("/var/lib/kafka/data")')
+    tested = (EMBEDDED, SIMULATED, "Cluster(", "spark_findings(", 'scan("/var/lib/kafka/data")')
     assert [len(programs(each)) for each in tested] == [1] * len(tested)
     assert sum(len(blocks(page, "python")) for page in PAGES) == len(tested)
 
@@ -62,13 +67,37 @@ def test_the_session_of_a_scan_says_what_it_shows(fleet: Path) -> None:
 
 
 def test_the_program_that_embeds_the_engine_runs(tmp_path: Path) -> None:
-    (program,) = programs("LogStore.open(")
+    (program,) = programs(EMBEDDED)
     names: dict[str, object] = {}
     exec(program.replace("/disk", f"{tmp_path}/disk"), names)
     orders, another_id, moved_to = names["orders"], names["another_id"], f"{tmp_path}/disk2/logstore"
     with LogStore.open(list(names["disks"])) as store:  # type: ignore[call-overload]
         assert store.get(orders).log_dir == moved_to  # type: ignore[arg-type]
         assert store.fence(orders, another_id) is KafkaError.INCONSISTENT_TOPIC_ID  # type: ignore[arg-type]
+
+
+def test_the_simulation_that_embeds_the_engine_gives_one_history_and_the_same_bytes_for_one_seed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (program,) = programs(SIMULATED)
+    assert program.count("\n") <= 60
+    names: dict[str, Any] = {}
+    exec(program, names)
+    left, close = list[bytes](), MachineDisks.close
+
+    def closed(disks: MachineDisks) -> None:
+        left.append(digest(read_tree(disks.root)))
+        close(disks)
+
+    monkeypatch.setattr(MachineDisks, "close", closed)
+    threads = threading.active_count()
+    said = [names["history"](seed) for seed in (0, 0, 1)]
+    assert threading.active_count() == threads
+    assert said[0] == said[1] != said[2]
+    assert left[0] == left[1] != left[2]
+    happened = {str(each).partition("; ")[0] for each in said[0]}
+    assert {"power cut", "NameTakenError"} < happened
+    assert any(each.startswith("deleting/") for each in happened)
 
 
 def test_settings_that_a_page_shows_are_taken(fleet: Path) -> None:

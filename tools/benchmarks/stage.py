@@ -1,10 +1,11 @@
-"""Measures staging against bare renames in C, the listing of what is staged, and the opening of a store against a scan.
+"""Measures staging against bare renames in C, listing what is staged, opening a store, and a simulation on its disks.
 
 Staging is timed inside the process, from the first look at a replica to the last sync, by batches of a thousand as the
 store does it; the C program times its renames alone, and a loop in Python the same calls as the store's, but for the
 syncs, with nothing round them. The same tree serves all, is put back in between, and the disk is synced then, so that
-nobody's barriers pay for what was written before. A listing is measured in processor time, without that
-of one ``listdir``.
+nobody's barriers pay for what was written before. The opening of a store is measured against a scan. A listing is
+measured in processor time, without that of one ``listdir``; so are the replicas that a simulation makes on disks in
+memory, and a FULL request that changes nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ LOGSTORE = str(Path(sys.executable).with_name("logstore"))
 MOST_RENAMES, MOST_CALLS, MOST_OPENING = 2.5, 4.0, 1.3
 MOST_LISTING = 5.0
 """Microseconds of processor time for each directory that is listed."""
+
+_MADE, _ASKED = 5_000, 15_000
+MOST_MAKING, MOST_ASKED = 0.3, 3.0
+"""Seconds of processor time for the replicas made; and microseconds for each partition of a FULL request."""
 
 _STAGE = """
 import sys, time
@@ -96,6 +101,40 @@ with ReadOnlyLogDir.open(sys.argv[1]) as log_dir:
     print(time.process_time() - listed - (listed - started))
 assert len(found) == len(names) - 1 and all(staged.record for staged in found)
 """
+_SIMULATE = """
+import sys, time
+from random import Random
+from layout.ids import TopicId
+from layout.meta_properties import MetaProperties
+from layout.topic import TopicPartition
+from logstore import LogDir, LogStore, ManualClock, StoreOptions
+from logstore.fs.crash_disk import MachineDisks
+from reconciler import Broker
+from reconciler.protocol import LeaderAndIsrRequest, PartitionState, RequestType, TopicState
+
+what, count, random = sys.argv[1], int(sys.argv[2]), Random(1)
+ids = {f"topic-{number}": TopicId.random(random.randbytes) for number in range(count // 50)}
+with MachineDisks.in_memory() as disks:
+    (path,) = disks.log_dirs
+    LogDir.format(path, MetaProperties(1, "simulated", 1, None, scheme="flat"), disk=disks.disk).close()
+    with LogStore.open(path, StoreOptions(clock=ManualClock(), disk=disks.disk)) as store:
+        wanted = {TopicPartition(topic, each): topic_id for topic, topic_id in ids.items() for each in range(50)}
+        started = time.process_time()
+        store.create_many(wanted)
+        seconds = time.process_time() - started
+        assert len(store) == len(wanted) == count
+        if what == "full":
+            states = tuple(PartitionState(each, 1, 1, 1, (1,), 0, (1,)) for each in range(50))
+            topics = tuple(TopicState(topic, topic_id, states) for topic, topic_id in ids.items())
+            request = LeaderAndIsrRequest(1, 1, topics, 1, RequestType.FULL)
+            broker = Broker(store)
+            broker.handle(request)
+            started = time.process_time()
+            for _ in range(5):
+                broker.handle(request)
+            seconds = (time.process_time() - started) / 5
+print(seconds)
+"""
 _OPEN = """
 from logstore.parallel import do_without_pandas
 do_without_pandas()
@@ -111,7 +150,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _options(argv)
     with tempfile.TemporaryDirectory(prefix="logstore-bench-", dir=options.folder) as folder:
         met = _staging(folder, options.replicas, options.runs)
-        return 0 if _opening(folder, options.dirs, options.runs) and met else 1
+        met = _opening(folder, options.dirs, options.runs) and met
+        return 0 if _simulating(options.runs) and met else 1
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -189,6 +229,16 @@ def _opening(folder: str, directories: int, runs: int) -> bool:
     met = report_target(ratio <= MOST_OPENING, f"open / scan: {ratio:.2f}, target {MOST_OPENING}")
     text = f"processor time of a listing, each: {listing:.1f} µs, target {MOST_LISTING} µs"
     return report_target(listing <= MOST_LISTING, text) and met
+
+
+def _simulating(runs: int) -> bool:
+    made = statistics.median(_python(_SIMULATE, "create", str(_MADE)) for _ in range(runs))
+    full = 1e6 * statistics.median(_python(_SIMULATE, "full", str(_ASKED)) for _ in range(runs)) / _ASKED
+    print(f"\nin a simulation, processor time, median of {runs}")
+    text = f"{_MADE:,} replicas made on a disk in memory: {made:.2f} s, target {MOST_MAKING} s"
+    met = report_target(made <= MOST_MAKING, text)
+    text = f"a FULL request of {_ASKED:,} partitions that changes nothing, each: {full:.1f} µs, target {MOST_ASKED} µs"
+    return report_target(full <= MOST_ASKED, text) and met
 
 
 def _python(script: str, *arguments: str) -> float:

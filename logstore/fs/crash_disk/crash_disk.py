@@ -187,6 +187,8 @@ class CrashDisk(Disk):
 
     def _change_two(self, source: int, target: int) -> tuple[Volume, int, int]:
         volume, directory = self._change(source)
+        if target == source:
+            return volume, directory, directory
         other, into = self._at(target)
         if other is not volume:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
@@ -221,7 +223,8 @@ class CrashDisk(Disk):
 def write_change(node: int, descriptor: int, data: bytes) -> DataChange:
     """Describe a write at the descriptor's position to a file, before it is done."""
     offset, size = os.lseek(descriptor, 0, os.SEEK_CUR), os.fstat(descriptor).st_size
-    return DataChange(node, offset, bytes(data), size, _read(descriptor, offset, min(len(data), size - offset)))
+    old = _read(descriptor, offset, min(len(data), size - offset)) if offset < size else b""
+    return DataChange(node, offset, bytes(data), size, old)
 
 
 def truncate_change(node: int, descriptor: int, length: int) -> DataChange:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 ROOT = 0
 """The node of the directory that holds the whole file system."""
@@ -28,8 +29,7 @@ class ChangeKind(Enum):
 _ADDS = (ChangeKind.CREATE, ChangeKind.MKDIR, ChangeKind.LINK)
 
 
-@dataclass(frozen=True, slots=True)
-class NameChange:
+class NameChange(NamedTuple):
     """One change of names; durable once :attr:`directories` were synced.
 
     Attributes:
@@ -51,7 +51,7 @@ class NameChange:
     @property
     def directories(self) -> set[int]:
         """The directories that all have to be synced before it is durable: both, for a rename between two."""
-        return {self.parent, self.target} - {-1}
+        return {self.parent} if self.target in (-1, self.parent) else {self.parent, self.target}
 
 
 @dataclass(slots=True)
@@ -80,8 +80,9 @@ class Image:
     def _rename(self, held: dict[str, int], change: NameChange) -> None:
         into, node = self.directories[change.target], change.node
         taken_by = into.get(change.new_name)
-        # Two names of one file: the system's rename leaves both.
-        if taken_by != node and self._gives_way(taken_by, node) and not self._is_below(change.target, node):
+        if taken_by == node or not self._gives_way(taken_by, node):
+            return  # two names of one file, of which the system's rename leaves both; or the name is taken
+        if into is held or not self._is_below(change.target, node):
             del held[change.name]
             into[change.new_name] = node
 

@@ -144,6 +144,8 @@ class Unsynced:
         while done:
             for each in self.names:
                 each.awaited -= done
+            if not self._removed:
+                break
             gone = {each.change.node for each in self.names if _is_gone(each)}
             done = gone & {node for each in self.names for node in each.awaited}
         self._fold()

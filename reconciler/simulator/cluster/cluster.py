@@ -19,13 +19,13 @@ Source: KIP516-5, KIP516-6, KIP516-10, CREATE-4.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Self
 
 from layout.ids import TopicId
 from logstore import KafkaError, check_argument
+from logstore.fs.crash_disk import memory_folder
 from reconciler.errors import ReconcilerError, RefusedError, UsageError
 from reconciler.protocol import DeletePartitionsRequest, DeletePartitionsResponse, DeletePartitionsTopic
 from reconciler.simulator.admin import (
@@ -48,9 +48,6 @@ from reconciler.text import listed
 
 PATIENCE_MS = 120_000
 """The longest wait for a condition, in simulated time."""
-
-_IN_MEMORY = "/dev/shm"
-"""The parent of temporary folders, if it exists: a file system in memory."""
 
 
 class AnsweredError(RefusedError):
@@ -86,7 +83,7 @@ class Cluster:
         check_argument("settings", self.settings, ClusterSettings, UsageError)
         check_argument("seed", seed, int, UsageError)
         self._opened = ExitStack()
-        self.folder = folder if folder is not None else self._temporary()
+        self.folder = folder if folder is not None else self._opened.enter_context(memory_folder())
         self.world = World(seed, self.settings.rates, fault_interval_ms=self.settings.fault_interval_ms)
         self.world.history.folder = self.folder
         self.zookeeper = ZooKeeper(self.world.timers("zookeeper"))
@@ -374,11 +371,6 @@ class Cluster:
         brokers, timers = sorted(self.members), self.world.timers(endpoint)
         by_name = self.settings.broker.authorizer is not None
         return ClientMetadata(endpoint, brokers, self.world.network, timers, principal=principal, by_name=by_name)
-
-    def _temporary(self) -> str:
-        parent = _IN_MEMORY if os.path.isdir(_IN_MEMORY) and os.access(_IN_MEMORY, os.W_OK) else None
-        made = tempfile.TemporaryDirectory(prefix="logstore-simulated-", dir=parent, ignore_cleanup_errors=True)
-        return self._opened.enter_context(made)
 
     def __enter__(self) -> Self:
         self.start()

@@ -13,6 +13,7 @@ from random import Random
 
 from layout.topic import TopicPartition
 from logstore import check_fields
+from logstore.fs.crash_disk import MachineDisks
 from logstore.purge import Purged
 from reconciler.errors import UsageError
 from reconciler.protocol import DeletePartitionsRequest, DeletePartitionsResponse
@@ -26,7 +27,6 @@ from reconciler.simulator.controller import (
 from reconciler.simulator.kernel import Fault, FaultRates, World, broker_endpoint
 from reconciler.simulator.machine import (
     BrokerSettings,
-    MachineDisks,
     SimulatedBroker,
     WatchedNetwork,
     faults_while_running,

@@ -8,7 +8,7 @@ from reconciler.simulator.machine.clients import (
     Consumer,
     Producer,
 )
-from reconciler.simulator.machine.disks import MachineDisks, faults_while_running, faults_while_stopped
+from reconciler.simulator.machine.disk_faults import faults_while_running, faults_while_stopped
 from reconciler.simulator.machine.host import BrokerSettings, WatchedNetwork
 from reconciler.simulator.machine.replica_log import SEGMENT_FILE, decode_records, records_in
 
@@ -19,7 +19,6 @@ __all__ = [
     "BrokerSettings",
     "ClientMetadata",
     "Consumer",
-    "MachineDisks",
     "Producer",
     "SimulatedBroker",
     "WatchedNetwork",

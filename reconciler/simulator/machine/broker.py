@@ -22,6 +22,7 @@ from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore import Clock, LogStoreError, OfflineLogDirError
 from logstore.fs import Disk
+from logstore.fs.crash_disk import MachineDisks
 from logstore.log_dir import LogDir, read_identity
 from logstore.purge import Purged
 from logstore.store import LogStore, StoreOptions
@@ -30,7 +31,6 @@ from reconciler.errors import ReconcilerError
 from reconciler.simulator.controller import Controller
 from reconciler.simulator.kernel import CountedStore, Journal, Network, Timers, broker_endpoint
 from reconciler.simulator.machine.configs import BrokerConfigs
-from reconciler.simulator.machine.disks import MachineDisks
 from reconciler.simulator.machine.host import BrokerSettings, Host, MachineClock, short_path
 from reconciler.simulator.machine.hosted_replicas import HostedReplicas
 from reconciler.simulator.machine.life import Administer, BrokerLife, refuse_to_administer

@@ -9,6 +9,7 @@ from typing import Any
 from layout.ids import TopicId
 from layout.topic import NAMESPACE_SEPARATOR, TopicPartition
 from logstore import KafkaError, LogStoreError
+from logstore.fs.crash_disk import MachineDisks
 from logstore.store import LogStore
 from reconciler.errors import ReconcilerError, RefusedError
 from reconciler.simulator.admin import warnings_of
@@ -26,7 +27,6 @@ from reconciler.simulator.kernel import (
     Response,
     broker_endpoint,
 )
-from reconciler.simulator.machine import MachineDisks
 from reconciler.simulator.runs.admin_verbs import AdminVerbs
 from reconciler.simulator.runs.scenario import Scenario, ScenarioLine
 from reconciler.sources.zookeeper import Acl, AclOperation

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from logstore.fs import Directory
-from reconciler.simulator.machine import MachineDisks
+from logstore.fs.crash_disk import MachineDisks
 from tests.crash.by_path import ByPath
 from tests.crash.crash_states import crash_states
 from tests.crash.images import Tree, digest, read_image, read_tree, write_image

@@ -8,9 +8,8 @@ from random import Random
 
 import pytest
 
-from logstore.fs.crash_disk import Volume
+from logstore.fs.crash_disk import MachineDisks, Volume
 from logstore.fs.crash_disk.settle import settle
-from reconciler.simulator.machine import MachineDisks
 from tests.crash.by_path import ByPath
 from tests.crash.images import read_tree
 from tests.reconciler.simulator.machine.disk_folders import Fresh, fresh_folders

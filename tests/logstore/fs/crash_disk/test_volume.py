@@ -13,9 +13,8 @@ from random import Random
 import pytest
 
 from logstore.fs import Directory
-from logstore.fs.crash_disk import PLAIN, CrashDisk, Volume, copy_volume, inodes_below
+from logstore.fs.crash_disk import PLAIN, CrashDisk, MachineDisks, Volume, copy_volume, inodes_below
 from logstore.fs.crash_disk.volume import parent_of, read, rewrite
-from reconciler.simulator.machine import MachineDisks
 from tests.crash.by_path import ByPath
 from tests.crash.images import digest, read_image, read_tree
 from tests.reconciler.simulator.machine.disk_folders import Fresh, fresh_folders

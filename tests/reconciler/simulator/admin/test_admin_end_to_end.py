@@ -14,6 +14,7 @@ import pytest
 from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore import KafkaError
+from logstore.fs.crash_disk import MachineDisks
 from reconciler.simulator.admin import (
     Admin,
     AlterTopic,
@@ -26,7 +27,7 @@ from reconciler.simulator.admin import (
 from reconciler.simulator.admin.commands import TopicDescription
 from reconciler.simulator.controller import Controller, FewerPartitionsSettings, fewer_partitions_extension
 from reconciler.simulator.kernel import MetadataRequest, MetadataResponse, PartitionMode, World, broker_endpoint
-from reconciler.simulator.machine import BrokerSettings, MachineDisks, SimulatedBroker
+from reconciler.simulator.machine import BrokerSettings, SimulatedBroker
 from reconciler.simulator.zookeeper import Session, ZooKeeper, kafka_paths
 from tests.reconciler.simulator.admin.admin_bench import is_deleted, is_preferred, is_reassigned
 

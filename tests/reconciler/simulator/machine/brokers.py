@@ -10,6 +10,7 @@ from typing import Any
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
+from logstore.fs.crash_disk import MachineDisks
 from reconciler.protocol import (
     LeaderAndIsrRequest,
     PartitionState,
@@ -31,7 +32,7 @@ from reconciler.simulator.kernel import (
     World,
     broker_endpoint,
 )
-from reconciler.simulator.machine import BrokerSettings, MachineDisks, SimulatedBroker
+from reconciler.simulator.machine import BrokerSettings, SimulatedBroker
 from reconciler.simulator.machine.partition import HostedPartition
 from reconciler.simulator.zookeeper import Session, ZooKeeper, kafka_paths
 from reconciler.sources.zookeeper import znodes

@@ -13,9 +13,10 @@ from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore import LogStoreError, Settings
 from logstore.clock import ManualClock
+from logstore.fs.crash_disk import MachineDisks
 from logstore.log_dir import LogDir
 from logstore.store import LogStore, StoreOptions
-from reconciler.simulator.machine import MachineDisks, faults_while_running, faults_while_stopped
+from reconciler.simulator.machine import faults_while_running, faults_while_stopped
 from tests.crash.images import digest, read_tree
 from tests.reconciler.simulator.machine.disk_folders import fresh_folders
 

@@ -11,6 +11,7 @@ import pytest
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
+from logstore.fs.crash_disk import MachineDisks
 from reconciler.simulator.controller import Controller
 from reconciler.simulator.kernel import Fault, FaultRates, Record, World
 from reconciler.simulator.machine import (
@@ -18,11 +19,10 @@ from reconciler.simulator.machine import (
     BrokerSettings,
     ClientMetadata,
     Consumer,
-    MachineDisks,
     Producer,
     SimulatedBroker,
+    disk_faults,
 )
-from reconciler.simulator.machine import disks as disk_faults
 from reconciler.simulator.zookeeper import ZooKeeper, kafka_paths
 from reconciler.sources.zookeeper import znodes
 from tests.reconciler.simulator.machine.brokers import ALL

@@ -13,9 +13,15 @@ from hypothesis import strategies as st
 
 from layout.checkpoint import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from logstore import ChangeFailedError, LogStoreError, OfflineLogDirError
+from logstore.fs.crash_disk import MachineDisks
 from logstore.store import LogStore, StoreOptions
 from reconciler.simulator.kernel import Record, World
-from reconciler.simulator.machine import SEGMENT_FILE, BrokerSettings, MachineDisks, decode_records, records_in
+from reconciler.simulator.machine import (
+    SEGMENT_FILE,
+    BrokerSettings,
+    decode_records,
+    records_in,
+)
 from reconciler.simulator.machine.broker import open_store
 from reconciler.simulator.machine.host import MachineClock
 from reconciler.simulator.machine.replica_log import EpochStarts, ReplicaLog, encode_record

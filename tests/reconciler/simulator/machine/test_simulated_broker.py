@@ -10,9 +10,10 @@ import pytest
 
 from layout.scheme import UNCLEAN_FILE
 from logstore import KafkaError, OfflineLogDirError
+from logstore.fs.crash_disk import MachineDisks
 from logstore.store import LogStore
 from reconciler.simulator.kernel import MetadataRequest, World
-from reconciler.simulator.machine import BrokerSettings, MachineDisks
+from reconciler.simulator.machine import BrokerSettings
 from reconciler.simulator.machine.broker import open_store
 from reconciler.simulator.machine.host import MachineClock, short_path
 from reconciler.simulator.zookeeper import kafka_paths

@@ -19,17 +19,23 @@ is passed to ``StoreOptions``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from random import Random
+from typing import Self
 
 from layout import meta_properties
-from logstore.fs import Directory, make_directory, remove_tree
-from logstore.fs.crash_disk import PLAIN, CrashDisk, Volume, copy_volume, inodes_below
-from reconciler.simulator.kernel import Fault
+from logstore.fs.crash_disk.crash_disk import CrashDisk
+from logstore.fs.crash_disk.volume import PLAIN, Volume, copy_volume, inodes_below
+from logstore.fs.directory import Directory
+from logstore.fs.durable import make_directory, remove_tree
 
 LOG_DIR = "data"
 _OFFLINE, _UNLINKED, _RUINS = ".offline", ".unlinked", ".ruins"
+
+_IN_MEMORY = "/dev/shm"
+"""The parent of folders in memory, where the system has it."""
 
 
 class MachineDisks:
@@ -51,6 +57,21 @@ class MachineDisks:
         for name in (_OFFLINE, _UNLINKED, _RUINS):
             _make_folder(f"{self.root}/{name}")
         self._volumes = [self._new_volume(number) for number in range(count)]
+
+    @classmethod
+    @contextmanager
+    def in_memory(cls, count: int = 1, seed: int = 0, passes: Callable[[], None] = lambda: None) -> Iterator[Self]:
+        """Mount empty disks in memory, which are gone at the end.
+
+        Args:
+            count: of disks.
+            seed: of every name that the engine draws at random, so that one seed gives the same bytes.
+            passes: called before each change of a disk. What it raises ends the change before it is made: a power cut
+                is an exception that is no ``Exception``, so that nothing is undone, and then :meth:`crash`.
+        """
+        with memory_folder() as folder, closing(cls(folder, count, passes)) as disks:
+            disks.disk.names = Random(f"{seed}/names")
+            yield disks
 
     @property
     def log_dirs(self) -> list[str]:
@@ -221,6 +242,14 @@ class MachineDisks:
             remove_tree(PLAIN, parent, os.path.basename(path))
 
 
+@contextmanager
+def memory_folder() -> Iterator[str]:
+    """Make a folder in memory, or among the temporary ones where the system has no such place; remove it at the end."""
+    parent = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="logstore-simulated-", dir=parent, ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
 def _make_folder(path: str) -> None:
     """Make a folder, with its parents."""
     parent, _, name = path.rpartition("/")
@@ -228,69 +257,3 @@ def _make_folder(path: str) -> None:
         _make_folder(parent)
     with Directory.open(parent or "/") as opened:
         make_directory(PLAIN, opened, name).close()
-
-
-_CHANGES = 40
-"""A disk that does not fail at once fails within this many changes."""
-_REPLACED = "is replaced by an empty one"
-
-
-def faults_while_running(disks: MachineDisks) -> dict[str, Fault]:
-    """The faults that may happen while the broker has the disks open, by the name of their rate.
-
-    Which disk, and when, is drawn from the generator that the kernel passes in. ``disk_back`` and ``disk_replaced`` may
-    happen here too, because the broker has to open a disk that failed again before it can use it.
-    """
-    found = _remedies(disks)
-    if disks.online:
-        found["disk_offline"] = lambda random: _fail(disks, random)
-    roomy = set(disks.online) - set(disks.full)
-    if roomy:
-        found["disk_full"] = _to_one(sorted(roomy), disks.fill, "is full")
-    if disks.offline:
-        found["disk_replaced"] = _to_one(disks.offline, disks.replace, _REPLACED)
-    return found
-
-
-def faults_while_stopped(disks: MachineDisks) -> dict[str, Fault]:
-    """The faults that may happen while the machine is off, where working disks are swapped or replaced too."""
-    found = _remedies(disks)
-    found["disk_replaced"] = _to_one(sorted([*disks.online, *disks.offline]), disks.replace, _REPLACED)
-    if len(disks.online) > 1:
-        found["disk_swapped"] = lambda random: _swap(disks, random)
-    return found
-
-
-def _remedies(disks: MachineDisks) -> dict[str, Fault]:
-    found: dict[str, Fault] = {}
-    if disks.offline:
-        found["disk_back"] = _to_one(disks.offline, disks.come_back, "is back")
-    if disks.full:
-        found["disk_space"] = _to_one(disks.full, disks.make_room, "has room again")
-    return found
-
-
-def _fail(disks: MachineDisks, random: Random) -> str:
-    number, changes = random.choice(disks.online), random.choice((0, random.randrange(_CHANGES)))
-    if changes:
-        disks.fail_after(number, changes, random)
-        return f"disk {number + 1} will fail after {changes} more changes"
-    disks.fail(number, random)
-    return f"disk {number + 1} fails"
-
-
-def _to_one(numbers: list[int], act: Callable[[int], None], words: str) -> Fault:
-    """What happens to one of some disks: the act, and the words behind its name."""
-
-    def happen(random: Random) -> str:
-        number = random.choice(numbers)
-        act(number)
-        return f"disk {number + 1} {words}"
-
-    return happen
-
-
-def _swap(disks: MachineDisks, random: Random) -> str:
-    one, other = random.sample(disks.online, 2)
-    disks.swap(one, other)
-    return f"disks {one + 1} and {other + 1} change places"
