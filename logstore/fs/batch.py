@@ -86,11 +86,8 @@ class Batch:
         if found is not None:
             found.close()
 
-    def rename(self, path: str, new_path: str, *, is_free: bool = False) -> None:
+    def rename(self, path: str, new_path: str) -> None:
         """Rename a directory, and refuse to replace anything; the caller syncs the parents once for all of its renames.
-
-        With ``is_free`` the caller has looked at the new path already. The system lets a directory replace nothing but
-        an empty directory, so nothing is lost even if somebody made one there since.
 
         Raises:
             FileExistsError: the new path is taken.
@@ -98,11 +95,7 @@ class Batch:
         """
         self.forget(path)
         (folder, name), (new_folder, new_name) = _split(path), _split(new_path)
-        source, target = self.at(folder), self.at(new_folder)
-        if is_free:
-            self._disk.rename(source.descriptor, name, target.descriptor, new_name)
-        else:
-            rename_exclusively(self._disk, source, name, target, new_name)
+        rename_exclusively(self._disk, self.at(folder), name, self.at(new_folder), new_name)
 
     def create(self, files: Sequence[tuple[str, bytes]]) -> None:
         """Write files that nothing reads yet, durably, under their own names.

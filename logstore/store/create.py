@@ -147,7 +147,7 @@ class _CreateBatch:
     def rename(self) -> None:
         """Steps 3 and 4."""
         for draft in self.drafts:
-            self.changes.rename(draft.name, draft.path, is_free=True)
+            self.changes.rename(draft.name, draft.path)
             draft.renamed = True
         if self.drafts:
             self.changes.sync([*self.folders, ""])
