@@ -23,9 +23,9 @@ from logstore.store import LogStore, StoreOptions, recover_all
 from reconciler.cli.frame.inputs import log_dirs_in
 from reconciler.cli.frame.lifecycle import Exit, say
 from reconciler.cli.frame.options import fallback_records
-from reconciler.cli.frame.output import Column, Format, check_output, destination, open_page
+from reconciler.cli.frame.output import Format, check_output, destination, open_page
 from reconciler.errors import RefusedError, UsageError
-from reconciler.text import count, csv_text
+from reconciler.text import Column, count, csv_text
 
 CHANGE_SCHEMA_VERSION = 1
 """Version of the JSON; raised whenever a field changes its meaning or goes."""
