@@ -39,7 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Heed Ctrl-C, which a shell lets a job in the background ignore, and all that the job starts with it."""
+    """Heed Ctrl-C, which a shell lets a job in the background ignore, and all that the job starts with it.
+
+    Read no settings of this machine, neither here nor in the commands that tests start: an empty file is named.
+    """
+    os.environ["LOGSTORE_SETTINGS"] = os.devnull
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -109,6 +109,7 @@ class LogDir:
             try:
                 opened = cls(root, lock, _read_known_identity(path, expected), disk)
                 opened.lock_staging_root()
+                logger.debug("%s is locked", path)
                 return opened
             except BaseException:
                 lock.release()

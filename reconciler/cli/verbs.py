@@ -13,12 +13,13 @@ import sys
 import click
 
 from logstore.parallel import do_without_pandas
-from reconciler.cli.frame import Commands, interrupt_on_signals
+from reconciler.cli.frame import SETTINGS, Commands, interrupt_on_signals
 from reconciler.cli.settings import (
     DEFAULT_PLACES,
     GENERAL,
     LOG_FORMAT,
     LOG_FORMATS,
+    add_verbosity,
     choose_log_format,
     read_settings,
 )
@@ -130,12 +131,17 @@ def _module(verb: str) -> str:
 def logstore(context: click.Context, settings_file: str | None, log_format: str | None) -> None:
     """Look after the disks of Kafka-style brokers: what lies in a log dir, and what should."""
     choose_log_format(log_format or "text")
-    settings = read_settings(settings_file, _VERBS, os.environ)
-    choose_log_format(log_format or settings.log_format(LOG_FORMATS) or "text")
     verb = context.invoked_subcommand
     command = None if verb is None else logstore.get_command(context, verb)
+    below = command.commands if isinstance(command, click.Group) else ()
+    settings = read_settings(settings_file, [*_VERBS, *(f"{verb} {name}" for name in below)], os.environ)
+    choose_log_format(log_format or settings.log_format(LOG_FORMATS) or "text")
+    context.meta[SETTINGS] = settings
     if verb is not None and command is not None:
         context.default_map = {verb: settings.defaults_of(verb, command)}
+
+
+add_verbosity(logstore)
 
 
 def run() -> None:

@@ -28,6 +28,7 @@ from reconciler.cli.frame import (
     say,
     say_step,
     user_name,
+    warn,
 )
 from reconciler.cli.monitoring import MetricsFile
 from reconciler.cli.pages import write_outcome
@@ -167,7 +168,7 @@ def _read(path: str, made_by: str) -> bytes:
 def _say_done(plan: Plan, outcome: ApplyOutcome, call: Call) -> None:
     """Say what was done, and how it is undone: the repairs of files all at once, and of the rest one action."""
     for note in outcome.notes:
-        say(note)
+        warn(note)
     for journal in outcome.journals:
         say(f"journal: {journal}")
     by_status = {status: [each for each in outcome.results if each.status is status] for status in RepairStatus}

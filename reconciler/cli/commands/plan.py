@@ -39,11 +39,13 @@ from reconciler.cli.frame import (
     say_step,
     sort_inputs,
     user_name,
+    warn,
     why_in_use,
     with_progress,
 )
 from reconciler.cli.monitoring import MetricsFile
 from reconciler.cli.pages import show_plan
+from reconciler.cli.settings import Level
 from reconciler.desired import BrokerKey
 from reconciler.errors import RefusedError, UsageError
 from reconciler.metrics import Readings, read_judged, read_metadata, read_plan
@@ -146,11 +148,11 @@ def _show_refused(error: GatesShutError, context: click.Context, form: Format, o
     if form is Format.TABLE and output != "-":
         show_plan(error.plan)
     for refusal in error.refusals:
-        say(f"refused: {refusal.reason}")
+        warn(f"refused: {refusal.reason}")
     kept = "" if output is None else f", and nothing is written to {output}"
-    say(f"no plan is made{kept}; it would have {count(len(error.plan.actions), 'action')}")
+    warn(f"no plan is made{kept}; it would have {count(len(error.plan.actions), 'action')}")
     opens = command_that_opens(context, [refusal.option for refusal in error.refusals])
-    say_step(Step("to plan all the same", opens))
+    say_step(Step("to plan all the same", opens), level=Level.WARNING)
     return Exit.REFUSED
 
 
@@ -189,7 +191,7 @@ def _number(value: str) -> tuple[int, str]:
 def _planned(view: PlanView, choice: PlanChoice, now_ms: int) -> Plan:
     history = read_history(view.log_dirs)
     for sentence in history.unreadable:
-        say(sentence)
+        warn(sentence)
     return make_plan(view, choice, PlanOrigin(now_ms, os.uname().nodename, user_name()), history.memory())
 
 
@@ -278,7 +280,7 @@ def _show(plan: Plan, form: Format, output: str | None) -> None:
 def _say_steps(plan: Plan, output: str | None, call: Call) -> None:
     unshown = sum(NOTHING_SHOWS in action.why for action in plan.actions)
     if unshown:
-        say_step(step_of_unshown(unshown), "first")
+        say_step(step_of_unshown(unshown), "first", Level.WARNING)
     if plan.actions:
         say_step(_following(click.get_current_context(), output, call))
 
@@ -296,10 +298,10 @@ def _say_sum(plan: Plan, choice: PlanChoice) -> None:
         return
     had = sum(action.frees for action in plan.actions if action.kind in STAGING_ACTIONS)
     if choice.need is not None and had < choice.need:
-        say(f"{size(choice.need)} are needed, and no more than {size(had)} can be had safely")
+        warn(f"{size(choice.need)} are needed, and no more than {size(had)} can be had safely")
     held = [path for path in dict.fromkeys(each.path for each in plan.log_dirs) if why_in_use(path) is not None]
     if held:
-        say(
+        warn(
             f"a broker runs on {listed(held)}: stop it and plan again, or apply with --changed-data, because what it "
             "still writes makes the data differ from what is planned for"
         )
@@ -313,7 +315,7 @@ def _say_if_too_new(plan: Plan) -> None:
     of_unknown_age = (each for each in plan.log_dirs if each.directory_id is None)
     in_place = [each.path for each in of_unknown_age if each.path in staged and each.staging == each.path]
     if in_place:
-        say(
+        warn(
             f"staged in place, as -stray: {listed(in_place)}. A broker before 3.6.1 does not know that form, and would "
             "not start: for such a broker take --staging sibling, or restore or purge what is staged before its start"
         )

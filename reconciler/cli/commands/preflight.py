@@ -31,9 +31,11 @@ from reconciler.cli.frame import (
     say,
     say_assumed_release,
     say_problems,
+    warn,
     write_document,
     write_rows,
 )
+from reconciler.cli.settings import Level
 from reconciler.desired import DesiredState, by_cluster
 from reconciler.errors import UsageError
 from reconciler.next_steps import Call, step_of_rule
@@ -95,7 +97,7 @@ def run(
             _write_json(answer, seen, states, rows, output)
         case format_:
             _write(format_, rows, output)
-    say(answer.sentence)
+    say(answer.sentence, Level.INFO if answer.is_clean else Level.WARNING)
     return Exit.CLEAN if answer.is_clean else Exit.FINDINGS
 
 
@@ -104,7 +106,7 @@ def _say_what_lies_below(paths: Sequence[str]) -> None:
     for path in paths:
         below = discover(path)
         if below != [path]:
-            say(f"{path} is taken for a log dir itself, as a broker would; log dirs lie below it: {listed(below)}")
+            warn(f"{path} is taken for a log dir itself, as a broker would; log dirs lie below it: {listed(below)}")
 
 
 def _metadata(specs: Sequence[str], places: Sequence[str], seen: SeenBroker, now_ms: int) -> Mapping[str, DesiredState]:

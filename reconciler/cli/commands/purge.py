@@ -28,9 +28,11 @@ from reconciler.cli.frame import (
     say_step,
     show_busy,
     tell_of,
+    warn,
     why_in_use,
 )
 from reconciler.cli.monitoring import MetricsFile, PurgeProgress
+from reconciler.cli.settings import Level, Verbosity, verbosity
 from reconciler.errors import UsageError
 from reconciler.metrics import read_purge
 from reconciler.next_steps import Call, Step, step_of_strays
@@ -53,7 +55,6 @@ def run(
     before_due: bool,
     specs: tuple[str, ...],
     keep_held: bool,
-    quiet: bool,
     fallback_folder: str | None,
     metrics_path: str | None,
     **broker: str | None,
@@ -90,10 +91,10 @@ def run(
             reports.sort(key=lambda report: list(map(os.path.abspath, log_dirs)).index(report.log_dir))
     metrics.take(read_purge, reports, _brokers(log_dirs), dry_run=dry_run)
     for report in reports:
-        _print_report(report, quiet=quiet, dry_run=dry_run)
+        _print_report(report, dry_run=dry_run)
     say_unseen(reports)
     wanted = [] if look is None else _wanted_steps(reports, look)
-    _say_ways_on(wanted, [] if quiet else reports, call)
+    _say_ways_on(wanted, reports, call)
     waiting = bool(wanted) or any(report.waiting for report in reports)
     if any(report.cancelled for report in reports):
         return metrics.written(Exit.INTERRUPTED)
@@ -123,7 +124,7 @@ def _throttle(clock: Clock, rate: str | None, unlinks: int | None) -> Throttle |
 
 
 def _say_nothing(locations: tuple[str, ...], call: Call) -> None:
-    say(f"nothing was purged: {listed(locations)} is not staged here with a record, or is not due")
+    warn(f"nothing was purged: {listed(locations)} is not staged here with a record, or is not due")
     why = "see what is staged, and from when on a purge may take it; --before-due takes it now"
     say_step(Step(why, call.staged()))
 
@@ -137,7 +138,7 @@ def _wanted_steps(reports: Sequence[LogDirPurge], look: SecondLook) -> list[Step
 def _say_ways_on(wanted: Iterable[Step], reports: Sequence[LogDirPurge], call: Call) -> None:
     """Say how what is wanted again comes back, and name the plan that gives strays of a broker a due time."""
     for step in wanted:
-        say_step(step, "wanted again")
+        say_step(step, "wanted again", Level.WARNING)
     kept = [each.location for report in reports for each in report.kept if each.why == "no-record"]
     strays = sum(parse(os.path.basename(location)).kind is DirectoryKind.STRAY for location in kept)
     if strays:
@@ -195,9 +196,9 @@ def until_interrupted(work: Callable[[], Result], cancel: threading.Event) -> Re
         return pool.submit(work).result()
 
 
-def _print_report(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:
+def _print_report(report: LogDirPurge, *, dry_run: bool) -> None:
     """Print the lines that a dry run prints too to standard output, and the facts of a real run to standard error."""
-    lines = [] if quiet else _lines(report)
+    lines = [] if verbosity() is Verbosity.QUIET else _lines(report)
     sums = f"{count(len(report.purged), 'directory', 'directories')}"
     sums += f", {size(sum(purged.bytes for purged in report.purged))}"
     if report.not_due:
@@ -206,11 +207,11 @@ def _print_report(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:
     if report.waiting:
         waiting = count(report.waiting, "directory that is due lies", "directories that are due lie")
         refused = why_in_use(report.log_dir) or f"{report.log_dir} was in use until now: purge again"
-        say(f"{waiting} in the log dir itself, and nothing is purged there: {refused}")
+        warn(f"{waiting} in the log dir itself, and nothing is purged there: {refused}")
     for failure in report.failures:
-        say(f"{report.log_dir}: {failure}")
+        warn(f"{report.log_dir}: {failure}")
     if report.error is not None:
-        say(report.error)
+        warn(report.error)
     if report.held:
         holders = listed(sorted({str(held.process) for held in report.held}))
         files = count(len({held.name for held in report.held}), "file")
@@ -219,7 +220,7 @@ def _print_report(report: LogDirPurge, *, quiet: bool, dry_run: bool) -> None:
     if not dry_run and report.freed_bytes is not None:
         say(f"{report.log_dir}: {freed_text(report.freed_bytes, report.expected_bytes)}")
     if report.cancelled:
-        say(f"{report.log_dir}: interrupted before all that is due was purged; the next purge goes on")
+        warn(f"{report.log_dir}: interrupted before all that is due was purged; the next purge goes on")
 
 
 def say_unseen(reports: Sequence[LogDirPurge]) -> None:

@@ -46,6 +46,7 @@ from reconciler.cli.frame import (
     say,
     say_warnings,
     user_name,
+    warn,
 )
 from reconciler.cli.pages import WORDS, RequestReport, error_name, write_report
 from reconciler.errors import RefusedError
@@ -93,7 +94,7 @@ def run(
     with may_be_unread():
         write_report(replace(report, call=Call(paths, fallback=fallback_folder)), Format(form), output)
     if run.too_old is not None:
-        say(run.too_old)
+        warn(run.too_old)
     return _say_outcome(report, partly=bool(offline))
 
 
@@ -113,7 +114,7 @@ class _RequestRun:
         self.store, self.request, self.location, self.node_id, self.allowed = store, request, location, node_id, allowed
         self.history = read_history(log_dir.path for log_dir in store.log_dirs)
         for sentence in self.history.unreadable:
-            say(sentence)
+            warn(sentence)
         self.newest = last_carried_out(self.history)
         trusted = "epoch" in allowed
         last = CarriedOut() if trusted else self.newest
@@ -164,7 +165,7 @@ class _RequestRun:
             with say_warnings(*_LOGGERS):
                 if not planned.response.error:
                     for problem in end_cut_short(self.store, self.history):
-                        say(problem)
+                        warn(problem)
                 if is_noted:
                     journal.begin(planned.changes)
                 response, results = broker.handle_with_results(self.request)
@@ -174,7 +175,7 @@ class _RequestRun:
             ) from error
         if is_noted:
             for problem in journal.end(results):
-                say(f"{problem}; this report is all that is left of it")
+                warn(f"{problem}; this report is all that is left of it")
             for path in journal.paths():
                 say(f"journal: {path}")
         changes = [each for each in results if each.answer is None]
@@ -211,7 +212,7 @@ def _opened(log_dirs: tuple[str, ...], options: StoreOptions, *, dry_run: bool) 
             refuse_unrecovered(path)
     with LogStore.open(log_dirs, options) as store:
         for path, reason in store.offline.items():
-            say(f"{path} is offline: {reason}")
+            warn(f"{path} is offline: {reason}")
         yield store
 
 
@@ -231,7 +232,7 @@ def _say_outcome(report: RequestReport, *, partly: bool) -> Exit:
     """Say the outcome and the next step, and return the exit code."""
     if report.response.error:
         name = error_name(report.response.error)
-        say(f"the whole request is answered with {name} ({int(report.response.error)}), and nothing was changed")
+        warn(f"the whole request is answered with {name} ({int(report.response.error)}), and nothing was changed")
         return Exit.REFUSED
     errors = [each.error for topic in report.response.topics for each in topic.partitions if each.error]
     answered = sum(len(topic.partitions) for topic in report.response.topics)
@@ -249,9 +250,9 @@ def _say_outcome(report: RequestReport, *, partly: bool) -> Exit:
         due = moment(min(times))
         say(f"a purge may take what is staged from {due} on; until then the UNDO of its line brings each back")
     for reason in report.refused:
-        say(f"refused: {reason}")
+        warn(f"refused: {reason}")
     if report.refused:
-        say("without --dry-run this would be refused, and nothing would be changed")
+        warn("without --dry-run this would be refused, and nothing would be changed")
         return Exit.REFUSED
     if errors or partly:
         return Exit.PARTLY_FAILED

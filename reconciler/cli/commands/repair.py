@@ -30,9 +30,11 @@ from reconciler.cli.frame import (
     say_step,
     sort_inputs,
     user_name,
+    warn,
     with_progress,
 )
 from reconciler.cli.pages import show_plan, write_undone
+from reconciler.cli.settings import Level
 from reconciler.desired import by_cluster
 from reconciler.errors import RefusedError, UsageError
 from reconciler.next_steps import Call, Step, step_of_undecided, step_of_unshown
@@ -101,11 +103,11 @@ def _make(call: Call, choice: RepairChoice, form: Format, output: str | None, *,
         say_step(step)
     unshown = sum(NOTHING_SHOWS in action.why for action in plan.actions)
     if unshown:
-        say_step(step_of_unshown(unshown), "first")
+        say_step(step_of_unshown(unshown), "first", Level.WARNING)
     if undecided:
         kept = [*choice.kept, *(copies[0] for copies in undecided)]
         keeping = call.repair(only=choice.only, adopted=choice.adopted, kept=kept)
-        say_step(step_of_undecided(undecided, keeping))
+        say_step(step_of_undecided(undecided, keeping), level=Level.WARNING)
     return Exit.FINDINGS if plan.actions or plan.left_alone else Exit.CLEAN
 
 
@@ -144,8 +146,8 @@ def _undo(backups: Sequence[str], form: Format, output: str | None) -> Exit:
         write_undone(list(outcomes.values()), form, output)
     for backup in backups:
         if backup not in outcomes:
-            say(f"{backup} is not there: what it kept was put back before, or it was never made")
+            warn(f"{backup} is not there: what it kept was put back before, or it was never made")
         elif not outcomes[backup].backup_removed:
-            say(f"{backup} stays, because not all that it holds was put back")
+            warn(f"{backup} stays, because not all that it holds was put back")
     is_complete = len(outcomes) == len(backups) and all(each.backup_removed for each in outcomes.values())
     return Exit.CLEAN if is_complete else Exit.PARTLY_FAILED

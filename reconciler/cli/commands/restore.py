@@ -33,10 +33,10 @@ from reconciler.cli.frame import (
     describe_staged,
     fallback_records,
     log_dirs_in,
-    say,
     say_in_use,
     say_step,
     tell_of,
+    warn,
 )
 from reconciler.errors import MetadataError, UsageError
 from reconciler.next_steps import Call, Command, Step
@@ -148,11 +148,11 @@ def run(
                 last = told
     if not steps and views:
         code = opened.code(0)
-        say("nothing was chosen" if code is Exit.CLEAN else "nothing was chosen of what could be read")
+        warn("nothing was chosen" if code is Exit.CLEAN else "nothing was chosen of what could be read")
         say_step(Step("see what there is", call.staged()))
         return code or Exit.FINDINGS
     if done < len(steps):
-        say(f"{count(len(steps) - done, 'directory stays', 'directories stay')} staged")
+        warn(f"{count(len(steps) - done, 'directory stays', 'directories stay')} staged")
         if others is not None:
             say_step(Step("the same with every log dir of the broker", _again(wanted, call, others, dry_run=dry_run)))
         return Exit.PARTLY_FAILED if done else Exit.REFUSED
@@ -249,7 +249,7 @@ def _planned_restores(
     for search in searches.values():
         blind = [step for step in checked if step.to is not None and searches[brokers[step.log_dir.path]] is search]
         if search.is_blind and blind:
-            say(
+            warn(
                 f"nothing here says whether broker {search.known.broker.node} has log dirs that were not given: give "
                 "all of them, because it does not start with a partition that is live in two"
             )
@@ -278,7 +278,7 @@ def _searches(given: Mapping[BrokerKey, Sequence[str]], specs: tuple[str, ...]) 
             try:
                 states += load(copy)
             except MetadataError as error:
-                say(f"which log dirs the broker has is not known from its own metadata: {error}")
+                warn(f"which log dirs the broker has is not known from its own metadata: {error}")
     states.sort(key=lambda state: state.identity.as_of_ms or 0)
     return {
         broker: TwinSearch(each, [state for state in states if state.identity.cluster_id in (None, broker.cluster)])
@@ -372,6 +372,6 @@ def _carry_out(
         else:
             restore(log_dir, step.staged, partition=known, fallback=fallback)
     except LogStoreError as error:
-        say(str(error))
+        warn(str(error))
         return False
     return True

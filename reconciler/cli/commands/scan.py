@@ -31,6 +31,7 @@ from reconciler.cli.frame import (
     refuse_inside,
     say,
     sort_inputs,
+    warn,
     with_progress,
     write_rows,
 )
@@ -73,7 +74,7 @@ def run(
     else:
         _write(scanned, format_, output)
     for problem in scanned.unreadable:
-        say(problem)
+        warn(problem)
     return metrics.written(Exit.PARTLY_FAILED if scanned.unreadable else Exit.CLEAN)
 
 

@@ -14,7 +14,15 @@ from contextlib import contextmanager
 
 from logstore import UnreadableFileError
 from logstore.fs import read_small_file
-from reconciler.cli.frame import Exit, Format, check_output, destination, say, say_step
+from reconciler.cli.frame import (
+    Exit,
+    Format,
+    check_output,
+    destination,
+    say,
+    say_step,
+    warn,
+)
 from reconciler.errors import UsageError
 from reconciler.next_steps import Call, Step
 from reconciler.simulator.kernel import FaultRates
@@ -136,5 +144,5 @@ def _say_outcome(outcome: RunOutcome, keep: str | None) -> Exit:
     if outcome.broken is None:
         say("every promise was kept")
         return Exit.CLEAN
-    say(f"BROKEN after {count(outcome.steps, 'step')}: {outcome.broken}")
+    warn(f"BROKEN after {count(outcome.steps, 'step')}: {outcome.broken}")
     return Exit.FINDINGS

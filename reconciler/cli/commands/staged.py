@@ -28,8 +28,8 @@ from reconciler.cli.frame import (
     fallback_records,
     log_dirs_in,
     open_page,
-    say,
     say_step,
+    warn,
 )
 from reconciler.next_steps import Call, step_of_strays
 from reconciler.text import NOTHING, age, count, csv_text, moment, size
@@ -88,7 +88,7 @@ def run(
             with destination(output) as out:
                 out.write(_text(other, rows).encode("utf-8", "surrogateescape"))
     for problem in unreadable:
-        say(problem)
+        warn(problem)
     strays = sum(row.state == "stray" for row in rows)
     if strays:
         say_step(step_of_strays(strays, Call(paths, (), fallback_folder, **broker)))
@@ -102,7 +102,7 @@ def _rows(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tu
             with ReadOnlyLogDir.open(path) as log_dir:
                 rows += [_row(log_dir, staged, now_ms) for staged in find_staged(log_dir, fallback)]
                 for sentence in damaged_lines(log_dir, fallback):
-                    say(f"{sentence}; what it said is lost, and the lines round it are not")
+                    warn(f"{sentence}; what it said is lost, and the lines round it are not")
         except LogStoreError as error:
             unreadable.append(str(error))
         except OSError as error:

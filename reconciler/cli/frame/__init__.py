@@ -30,12 +30,14 @@ if TYPE_CHECKING:
         sort_paths,
     )
     from reconciler.cli.frame.lifecycle import (
+        SETTINGS,
         Commands,
         Exit,
         InterruptedRunError,
         PartlyFailedError,
         abandon_output,
         carry_out,
+        detail,
         interrupt_on_signals,
         is_output_unread,
         may_be_unread,
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
         say_incomplete,
         say_step,
         say_warnings,
+        since,
+        warn,
     )
     from reconciler.cli.frame.metadata import NO_METADATA, choose_metadata, say_problems
     from reconciler.cli.frame.options import (
@@ -64,6 +68,7 @@ if TYPE_CHECKING:
         passed_on_options,
         scan_options,
         user_name,
+        without_settings,
     )
     from reconciler.cli.frame.other_log_dirs import KnownLogDirs, Returning, TwinSearch, find_log_dirs
     from reconciler.cli.frame.output import (
@@ -100,9 +105,9 @@ else:
                 "refuse_part_of_log_dir", "report_unreadable", "sort_inputs", "sort_paths",
             ),
             "lifecycle": (
-                "Commands", "Exit", "InterruptedRunError", "PartlyFailedError", "abandon_output", "carry_out",
-                "interrupt_on_signals", "is_output_unread", "may_be_unread", "on_signals", "say",
-                "say_incomplete", "say_step", "say_warnings",
+                "SETTINGS", "Commands", "Exit", "InterruptedRunError", "PartlyFailedError", "abandon_output",
+                "carry_out", "detail", "interrupt_on_signals", "is_output_unread", "may_be_unread", "on_signals", "say",
+                "say_incomplete", "say_step", "say_warnings", "since", "warn",
             ),
             "metadata": ("NO_METADATA", "choose_metadata", "say_problems"),
             "options": (
@@ -110,6 +115,7 @@ else:
                 "fallback_records", "fallback_records_option", "metadata_option", "output_options",
                 "parse_duration_option", "parse_rate", "parse_share", "parse_size", "passed_on_fallback_option",
                 "passed_on_options", "scan_options", "user_name",
+                "without_settings",
             ),
             "other_log_dirs": ("KnownLogDirs", "Returning", "TwinSearch", "find_log_dirs"),
             "output": (
@@ -123,17 +129,17 @@ else:
     )  # fmt: skip
 
 __all__ = [
-    "CHANGE_SCHEMA_VERSION", "DEFAULT_RELEASE", "NO_METADATA", "TEXT_FORMATS", "AuditJob", "Column", "Commands",
-    "ExaminedBroker", "Exit", "Format", "Inputs", "InterruptedRunError", "KnownLogDirs", "OpenedLogDirs", "Page",
-    "PartlyFailedError", "PathInLogDir", "Returning", "SecondLook", "SuggestingGroup", "TwinSearch", "abandon_output",
-    "ask_again", "broker_in_question", "broker_options", "carry_out", "change_options", "change_store", "check_output",
-    "check_question", "choose_metadata", "describe_staged", "destination", "examine", "fallback_records",
-    "fallback_records_option", "find_log_dirs", "fit_address_space", "interrupt_on_signals", "is_forbidden",
-    "is_output_unread", "is_standard", "log_dir_of_path", "log_dirs_in", "may_be_unread", "metadata_option",
-    "on_signals", "open_page", "output_options", "parse_duration_option", "parse_rate", "parse_share", "parse_size",
-    "passed_on_fallback_option", "passed_on_options", "read_inputs", "refuse_inside", "refuse_part_of_log_dir",
-    "refuse_unrecovered", "report_unreadable", "run_embedded", "run_spark", "say", "say_assumed_release", "say_in_use",
-    "say_incomplete", "say_problems", "say_step", "say_warnings", "scan_options", "show_busy", "show_text",
-    "sort_inputs", "sort_paths", "tell_of", "user_name", "why_in_use", "with_progress", "write_change",
-    "write_document", "write_rows",
+    "CHANGE_SCHEMA_VERSION", "DEFAULT_RELEASE", "NO_METADATA", "SETTINGS", "TEXT_FORMATS", "AuditJob", "Column",
+    "Commands", "ExaminedBroker", "Exit", "Format", "Inputs", "InterruptedRunError", "KnownLogDirs", "OpenedLogDirs",
+    "Page", "PartlyFailedError", "PathInLogDir", "Returning", "SecondLook", "SuggestingGroup", "TwinSearch",
+    "abandon_output", "ask_again", "broker_in_question", "broker_options", "carry_out", "change_options",
+    "change_store", "check_output", "check_question", "choose_metadata", "describe_staged", "destination", "detail",
+    "examine", "fallback_records", "fallback_records_option", "find_log_dirs", "fit_address_space",
+    "interrupt_on_signals", "is_forbidden", "is_output_unread", "is_standard", "log_dir_of_path", "log_dirs_in",
+    "may_be_unread", "metadata_option", "on_signals", "open_page", "output_options", "parse_duration_option",
+    "parse_rate", "parse_share", "parse_size", "passed_on_fallback_option", "passed_on_options", "read_inputs",
+    "refuse_inside", "refuse_part_of_log_dir", "refuse_unrecovered", "report_unreadable", "run_embedded", "run_spark",
+    "say", "say_assumed_release", "say_in_use", "say_incomplete", "say_problems", "say_step", "say_warnings",
+    "scan_options", "show_busy", "show_text", "since", "sort_inputs", "sort_paths", "tell_of", "user_name", "warn",
+    "why_in_use", "with_progress", "without_settings", "write_change", "write_document", "write_rows",
 ]  # fmt: skip

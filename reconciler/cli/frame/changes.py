@@ -21,7 +21,7 @@ from logstore.log_dir import FallbackRecords, LogDir, StagingBeside, find_lock_h
 from logstore.namespaces import PlannedChange, carry_out
 from logstore.store import LogStore, StoreOptions, recover_all
 from reconciler.cli.frame.inputs import log_dirs_in
-from reconciler.cli.frame.lifecycle import Exit, say
+from reconciler.cli.frame.lifecycle import Exit, say, warn
 from reconciler.cli.frame.options import fallback_records
 from reconciler.cli.frame.output import Format, check_output, destination, open_page
 from reconciler.errors import RefusedError, UsageError
@@ -82,7 +82,7 @@ def open_store(log_dirs: tuple[str, ...], fallback_folder: str | None, *, dry_ru
     try:
         with LogStore.open(log_dirs, StoreOptions(fallback_records=fallback_records(fallback_folder).folder)) as store:
             for path, reason in store.offline.items():
-                say(f"{path} is offline: {reason}")
+                warn(f"{path} is offline: {reason}")
             yield store
     except (InvalidNameError, UnknownReplicaError) as error:
         raise UsageError(str(error)) from error
@@ -230,7 +230,7 @@ class OpenedLogDirs:
 
     def refuse(self, sentence: str, code: Exit) -> None:
         """Say why a log dir is left out."""
-        say(sentence)
+        warn(sentence)
         self._codes.append(code)
 
     def code(self, worked: int) -> Exit:

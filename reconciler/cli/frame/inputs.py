@@ -26,7 +26,7 @@ from logstore.rows import (
     path_of_uri,
     read_inventory_set,
 )
-from reconciler.cli.frame.lifecycle import say, say_incomplete
+from reconciler.cli.frame.lifecycle import detail, say_incomplete, warn
 from reconciler.errors import UsageError
 from reconciler.next_steps import Call
 
@@ -98,6 +98,7 @@ def sort_paths(paths: Sequence[str]) -> GivenPaths:
     folders = [path for path in _distinct(given) if os.path.isdir(path)]
     log_dirs = list(_distinct(found for path in given if path not in files for found in _log_dirs(path)))
     report_unreadable(log_dirs)
+    detail(f"log dirs: {', '.join(log_dirs) or 'none'}; inventories: {len(files)}")
     return GivenPaths(tuple(log_dirs), tuple(folders), tuple(files))
 
 
@@ -136,7 +137,7 @@ def _inventories_in(path: str) -> list[str]:
     found = sorted({*named, *(file for file in others if file not in named and _is_inventory(file))})
     replica = next((name for name in names if split_live(name) and os.path.isdir(os.path.join(path, name))), None)
     if found and replica is not None:
-        say(
+        warn(
             f"{path} is taken for a log dir, because {replica} in it has the name of a replica, though inventories lie "
             f"there as well; name these by themselves to have them read: {found[0]}"
         )

@@ -17,16 +17,29 @@ import os
 import select
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from logstore import ChangeRefusedError, DamagedRecordError, InventoryError, LogStoreError, NotALogDirError
 from reconciler.cli.frame.suggestions import SuggestingGroup, complete_paths, options_suggested
-from reconciler.cli.settings import Level, is_json, log_line
+from reconciler.cli.settings import (
+    LOG_DIRS,
+    Level,
+    Settings,
+    Verbosity,
+    add_verbosity,
+    changes_log_dirs,
+    choose_verbosity,
+    is_json,
+    is_said,
+    log_line,
+)
 from reconciler.errors import ReconcilerError
 
 if TYPE_CHECKING:
@@ -53,6 +66,7 @@ class Commands(SuggestingGroup):
         command: click.Command = importlib.import_module(module).command
         command.short_help = line
         complete_paths(command)
+        add_verbosity(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -62,6 +76,7 @@ class Commands(SuggestingGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the options before the name of the command; the help that they ask for may find no reader."""
+        choose_verbosity(Verbosity.NORMAL)
         with sentences(), options_suggested():
             return super().parse_args(ctx, args)
 
@@ -84,9 +99,79 @@ class Commands(SuggestingGroup):
 
 
 def carry_out(command: str, given: Mapping[str, Any], function: str = "run") -> Exit:
-    """Load what a command does, a function of a module in ``reconciler.cli.commands``, and do it."""
-    ended: Exit = getattr(importlib.import_module(f"reconciler.cli.commands.{command}"), function)(**given)
+    """Load what a command does, a function of a module in ``reconciler.cli.commands``, and do it.
+
+    What the settings gave is said before, as far as somebody wants to know or has to, and with ``--verbose`` what the
+    engine does on the way, and how long all took.
+    """
+    context, began = click.get_current_context(), time.monotonic()
+    settings = context.meta.get(SETTINGS)
+    if isinstance(settings, Settings):
+        _say_settings(context, settings)
+    with _engine_lines():
+        ended: Exit = getattr(importlib.import_module(f"reconciler.cli.commands.{command}"), function)(**given)
+    detail(f"ended with exit code {int(ended)}, {since(began)}")
     return ended
+
+
+SETTINGS = "logstore.settings"
+"""Where the context of a call keeps its :class:`reconciler.cli.settings.Settings`."""
+
+
+def _say_settings(context: click.Context, settings: Settings) -> None:
+    """Say which log dirs the settings gave to a command that changes disks, and with ``--verbose`` all that they gave.
+
+    The command line has its own words for what it gives, so only what is not on it is news.
+    """
+    verb = context.command_path.partition(" ")[2]
+    if is_said(Level.DEBUG):
+        detail(f"settings are read from {', '.join(settings.files) or 'no file'}")
+    for name, parameter, setting in settings.given_to(verb, context.command):
+        is_taken = context.get_parameter_source(parameter) is ParameterSource.DEFAULT_MAP
+        value = context.params.get(parameter, setting.value)
+        if name == LOG_DIRS and is_taken and changes_log_dirs(verb):
+            say(f"the log dirs are those of {setting.origin}: {', '.join(map(str, value))}")
+        else:
+            detail(f"{setting.origin}: {name} is {value!r}" if is_taken else f"{setting.origin}: {name} is not needed")
+    for option in context.command.params:
+        if option.name and context.get_parameter_source(option.name) is ParameterSource.ENVIRONMENT:
+            detail(f"{option.envvar}: {option.opts[0]} is {context.params.get(option.name)!r}")
+
+
+@contextmanager
+def _engine_lines() -> Iterator[None]:
+    """With ``--verbose`` say meanwhile what the engine logs, on any level."""
+    if not is_said(Level.DEBUG):
+        yield
+        return
+    import logging
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            # Of any level: what deserves a warning, the command says in its own words as well.
+            detail(record.getMessage(), logger=record.name)
+
+    handler, loggers = Handler(), [logging.getLogger(name) for name in ("logstore", "reconciler")]
+    levels = [each.level for each in loggers]
+    for each in loggers:
+        each.addHandler(handler)
+        each.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        for each, level in zip(loggers, levels, strict=True):
+            each.removeHandler(handler)
+            each.setLevel(level)
+
+
+def detail(sentence: str, **fields: str) -> None:
+    """Say what is read or done on the way, with ``--verbose`` alone."""
+    say(sentence, Level.DEBUG, **fields)
+
+
+def since(began: float) -> str:
+    """Say how long something took that began at a time of :func:`time.monotonic`."""
+    return f"after {time.monotonic() - began:.2f} s"
 
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -170,12 +255,19 @@ def say(sentence: str, level: Level = Level.INFO, **fields: str) -> None:
 
     When the reader of standard error is gone, the error is dropped; the exit code still reports the failure.
     """
+    if not is_said(level):
+        return
     from reconciler.text import visible  # imported here, because --help says nothing
 
     context = click.get_current_context(silent=True)
     verb = {} if context is None or not context.info_name else {"command": context.info_name}
     with suppress(OSError):
         click.echo(log_line(visible(sentence), level, **verb, **fields), err=True)
+
+
+def warn(sentence: str) -> None:
+    """Say what asks somebody to act, or tells that less was done than was asked for; ``--quiet`` lets it through."""
+    say(sentence, Level.WARNING)
 
 
 _INCOMPLETE = "logstore.incomplete"
@@ -207,14 +299,14 @@ def may_be_unread() -> Iterator[None]:
             context.meta[_UNREAD] = True
 
 
-def say_step(step: Step, head: str = "next") -> None:
+def say_step(step: Step, head: str = "next", level: Level = Level.INFO) -> None:
     """Say what comes next: why, and the command on a line of its own, which can be pasted as it stands."""
     if is_json():
         following = {} if step.command is None else {"next": str(step.text)}
-        say(f"{head}: {step.why}", Level.INFO, **following)
+        say(f"{head}: {step.why}", level, **following)
         return
-    say(f"{head}: {step.why}" if step.command is None else f"{head}: {step.why}:")
-    if step.command is not None:
+    say(f"{head}: {step.why}" if step.command is None else f"{head}: {step.why}:", level)
+    if step.command is not None and is_said(level):
         with suppress(OSError):
             click.echo(f"    {step.text}", err=True)
 

@@ -6,13 +6,14 @@ speaks for the cluster of a given log dir; every source that is passed over is r
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 
 import click
 
 from logstore.log_dir import read_identity
 from reconciler.cli.frame.inputs import Inputs
-from reconciler.cli.frame.lifecycle import say
+from reconciler.cli.frame.lifecycle import detail, say, since, warn
 from reconciler.desired import BrokerKey, Completeness, DesiredState, is_own_copy
 from reconciler.errors import MetadataError, UsageError
 from reconciler.next_steps import Command
@@ -35,11 +36,13 @@ def choose_metadata(specs: Sequence[str], inputs: Inputs, now_ms: int) -> list[D
         if len(set(specs)) > 1:
             raise UsageError("--metadata none does not go with another --metadata")
         return []
+    began = time.monotonic()
     states = [state for spec in specs for state in load(spec)] if specs else _find_metadata(inputs)
+    detail(f"metadata is read from {', '.join(specs) or 'what lies beside the log dirs'}, {since(began)}")
     for state in states:
         warning = _own_copy_sentence(state, inputs, now_ms)
         if warning is not None:
-            say(warning)
+            warn(warning)
         say(_described(state, now_ms))
     if not states:
         say("no metadata: only what a log dir alone can tell is judged; name a source with --metadata")
@@ -50,7 +53,7 @@ def say_problems(states: Iterable[DesiredState]) -> None:
     """Say on standard error what is wrong with each source, as a note for each problem."""
     for state in states:
         for problem in state.identity.problems:
-            say(f"note: {state.identity.location}: {problem}")
+            warn(f"note: {state.identity.location}: {problem}")
 
 
 def _own_copy_sentence(state: DesiredState, inputs: Inputs, now_ms: int) -> str | None:
@@ -100,7 +103,7 @@ def _find_metadata(inputs: Inputs) -> list[DesiredState]:
     strangers = [state.identity for state in found if state.identity.cluster_id not in clusters]
     if strangers:
         sources = listed([f"{each.location} (cluster {each.cluster_id or 'not named'})" for each in strangers])
-        say(f"metadata of no cluster whose log dirs were given is passed over: {sources}")
+        warn(f"metadata of no cluster whose log dirs were given is passed over: {sources}")
     return newest_per_cluster(fitting)
 
 
@@ -110,7 +113,7 @@ def _candidates(inputs: Inputs) -> list[str]:
         try:
             found.update(dict.fromkeys(find(folder)))
         except UsageError as error:
-            say(f"{error}; no metadata was looked for there")
+            warn(f"{error}; no metadata was looked for there")
     return list(found)
 
 
@@ -118,7 +121,7 @@ def _readable(path: str) -> list[DesiredState]:
     try:
         return load(path)
     except (MetadataError, UsageError) as error:
-        say(f"metadata was found and is passed over: {error}")
+        warn(f"metadata was found and is passed over: {error}")
         return []
 
 

@@ -185,6 +185,15 @@ def _checked_release(_: click.Context, __: click.Parameter, release: str | None)
     return release
 
 
+def without_settings(given: dict[str, Any], *names: str) -> None:
+    """Take back what the settings gave to parameters of several values, for which this call has no use."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
+            given[name] = context.params[name] = ()
+            context.set_parameter_source(name, ParameterSource.DEFAULT)
+
+
 def check_question(kafka: str | None, mode: str | None) -> None:
     """Refuse a release or a mode that does not exist before anything is read.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -16,7 +17,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 import click
 
-from reconciler.cli.frame.lifecycle import ClosedPipeError, PartlyFailedError, abandon_output, may_be_unread
+from reconciler.cli.frame.lifecycle import (
+    ClosedPipeError,
+    PartlyFailedError,
+    abandon_output,
+    detail,
+    may_be_unread,
+    since,
+)
+from reconciler.cli.settings import Level, Verbosity, is_said, verbosity
 from reconciler.errors import UsageError
 from reconciler.text import Column, fit_table, fold, share_folders, visible
 
@@ -289,7 +298,7 @@ _HINTED = "logstore.hinted"
 def _hint(page: TerminalPage) -> None:
     """Say once for each command how what was cut is seen whole."""
     context = click.get_current_context(silent=True)
-    if not page.is_cut or (context is not None and context.meta.get(_HINTED)):
+    if not page.is_cut or verbosity() is Verbosity.QUIET or (context is not None and context.meta.get(_HINTED)):
         return
     has_json = context is not None and any("--json" in option.opts for option in context.command.params)
     if context is not None:
@@ -346,6 +355,12 @@ Item = TypeVar("Item")
 
 def with_progress(items: Iterable[Item], total: int, doing: str) -> Iterator[Item]:
     """Yield the items, and show their progress on a terminal, unless there are fewer than two."""
+    if is_said(Level.DEBUG):
+        began = time.monotonic()
+        for number, item in enumerate(items, 1):
+            detail(f"{doing}: {number} of {total}, {since(began)}")
+            yield item
+        return
     if total < 2 or not _on_terminal():
         yield from items
         return
@@ -360,6 +375,11 @@ def with_progress(items: Iterable[Item], total: int, doing: str) -> Iterator[Ite
 @contextmanager
 def show_busy(doing: str) -> Iterator[None]:
     """Show on a terminal what is being done while the block runs."""
+    if is_said(Level.DEBUG):
+        began = time.monotonic()
+        yield
+        detail(f"{doing}: done {since(began)}")
+        return
     if not _on_terminal():
         yield
         return
@@ -371,4 +391,4 @@ def show_busy(doing: str) -> Iterator[None]:
 
 
 def _on_terminal() -> bool:
-    return sys.stderr is not None and sys.stderr.isatty()
+    return sys.stderr is not None and sys.stderr.isatty() and verbosity() is not Verbosity.QUIET

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from layout.errors import InvalidQuestionError
 from layout.meta_properties import MetaProperties
-from reconciler.cli.frame.lifecycle import say
+from reconciler.cli.frame.lifecycle import say, warn
 from reconciler.cli.frame.options import DEFAULT_RELEASE
 from reconciler.desired import DesiredState
 from reconciler.errors import UsageError
@@ -55,7 +55,7 @@ def broker_in_question(
         if versions:
             written = "0, as a broker with ZooKeeper writes it" if versions == {0} else "1, as a KRaft broker writes it"
             says = "KRaft" if other is BrokerMode.KRAFT else "ZooKeeper"
-            say(
+            warn(
                 f"meta.properties is of version {written}, and {error}: the answer is for a broker in {says} mode. "
                 "Name the broker's own release with --kafka"
             )

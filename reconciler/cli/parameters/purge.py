@@ -50,7 +50,6 @@ unwanted; 'logstore restore' brings one back.
     help="Ask this metadata once more, as 'logstore plan' does, and keep what is wanted here again.",
 )
 @click.option("--keep-held", is_flag=True, help="Leave directories of which a process holds a file open.")
-@click.option("-q", "--quiet", is_flag=True, help="No line for each directory; the sums alone.")
 @fallback_records_option
 @metrics_option
 @passed_on_options
@@ -62,6 +61,8 @@ def command(**given: Any) -> Exit:
     Beside a running broker, what is staged in LOG_DIR.deleting goes all the same, and nothing of the broker's is
     touched. What is staged in the log dir itself waits until the broker is stopped: it goes first, and from then on the
     broker may be started, however long the rest takes.
+
+    With --quiet there is no line for each directory: the sums alone.
 
     Exit code 1: something that is due waits for a broker to be stopped, or is wanted again, and all else is purged; or
     nothing of what --location names could be purged. Exit code 3: another 'logstore' works on what is staged there, or

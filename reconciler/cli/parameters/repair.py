@@ -14,6 +14,7 @@ from reconciler.cli.frame import (
     output_options,
     passed_on_fallback_option,
     passed_on_options,
+    without_settings,
 )
 from reconciler.plan import REPAIRS, ActionKind
 
@@ -73,4 +74,6 @@ def command(**given: Any) -> Exit:
     Exit code of a plan, 0: nothing is to be repaired. 1: something is. Of --apply and --undo, 0: all was done. 3:
     refused, for example because the broker runs. 4: some of it was skipped or failed; the output says why.
     """
+    if given["plan_file"] is not None or given["backups"]:
+        without_settings(given, "paths", "specs")
     return carry_out("repair", given)

@@ -2,7 +2,8 @@
 
 An option on the command line counts most, then a variable, then the file, then the default. A file is TOML. At its top
 stand the few settings that most commands have, and a table with the name of a verb has any option of that verb, by its
-long name; a setting of a verb counts more than the same at the top. A mistake is one sentence with file and line.
+long name; ``[namespace.create]`` is that of a command in a group. A setting of a verb counts more than the same at the
+top. A mistake is one sentence with file and line.
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ LOG_DIRS, LOG_FORMAT = "log_dirs", "log_format"
 GENERAL = (LOG_DIRS, "metadata", "spare_records", "kafka", "mode", "metadata_log_dir")
 """Settings at the top of a file, each of every verb that has such an option; :data:`LOG_FORMAT` is of all verbs."""
 
-_OF_A_BROKERS_DISKS = (
-    "doctor", "scan", "audit", "preflight", "watch", "plan", "staged", "restore", "purge",
-)  # fmt: skip
-"""Verbs whose LOG_DIR... are all the log dirs of brokers."""
+_OF_A_BROKERS_DISKS = {
+    **dict.fromkeys(("doctor", "scan", "audit", "preflight", "watch", "plan", "repair", "staged", "explain"), False),
+    **dict.fromkeys(("restore", "purge", "reconcile", "convert"), True),
+    "namespace list": False,
+    **{f"namespace {name}": True for name in ("create", "delete", "move", "rename")},
+}
+"""Verb whose log dirs are all those of brokers → whether it changes what lies there."""
 
 _HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]")
-_DASHES = str.maketrans("-", "_")
+_DASHES = str.maketrans("- ", "__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,8 @@ class Settings:
 
     general: Mapping[str, _Setting] = field(default_factory=dict)
     of_verbs: Mapping[tuple[str, str], _Setting] = field(default_factory=dict)
+    files: Sequence[str] = ()
+    """The files that were read."""
 
     def log_format(self, formats: Sequence[str]) -> str | None:
         """Return the form of log lines; None: no setting says it.
@@ -64,24 +70,37 @@ class Settings:
         return None if found is None else str(found.value)
 
     def defaults_of(self, verb: str, command: click.Command) -> dict[str, Any]:
-        """Return what the settings give to the parameters of one command.
+        """Return what the settings give to the parameters of one command, and to the commands in it by their names.
 
         Raises:
             UsageError: a setting of the verb is no option of it, or a value is none that the option takes.
         """
+        below = command.commands if isinstance(command, click.Group) else {}
         known = dict(_names(verb, command))
-        for of_verb, name in self.of_verbs:
+        for (of_verb, name), setting in self.of_verbs.items():
+            inner = of_verb.removeprefix(f"{verb} ")
             if of_verb == verb and name not in known:
-                origin = self.of_verbs[verb, name].origin
-                raise UsageError(f"{origin}: 'logstore {verb}' has no option {_option(name)}")
-        found = {}
+                raise UsageError(f"{setting.origin}: 'logstore {verb}' has no option {_option(name)}")
+            if inner != of_verb and inner not in below:
+                raise UsageError(f"{setting.origin}: 'logstore {verb}' has no command {inner!r:.60}")
+        found: dict[str, Any] = {}
         with click.Context(command, info_name=verb) as context:
-            for name, parameter in known.items():
-                general = self.general.get(name) if name in GENERAL else None
-                setting = self.of_verbs.get((verb, name), general)
-                if setting is not None and parameter.name is not None:
-                    found[parameter.name] = _converted(context, parameter, name, setting)
-        return found
+            for name, parameter, setting in self.given_to(verb, command):
+                found[parameter] = _converted(context, known[name], name, setting)
+        return found | {name: self.defaults_of(f"{verb} {name}", each) for name, each in below.items()}
+
+    def given_to(self, verb: str, command: click.Command) -> Iterator[tuple[str, str, _Setting]]:
+        """Yield each setting of a command: its name, that of the parameter, and the setting with where it is from."""
+        for name, parameter in _names(verb, command):
+            general = self.general.get(name) if name in GENERAL else None
+            setting = self.of_verbs.get((verb, name), general)
+            if setting is not None and parameter.name is not None:
+                yield name, parameter.name, setting
+
+
+def changes_log_dirs(verb: str) -> bool:
+    """Whether a verb changes what lies in the log dirs that it takes."""
+    return _OF_A_BROKERS_DISKS.get(verb, False)
 
 
 def _names(verb: str, command: click.Command) -> Iterator[tuple[str, click.Parameter]]:
@@ -89,6 +108,8 @@ def _names(verb: str, command: click.Command) -> Iterator[tuple[str, click.Param
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             name = max(parameter.opts, key=len).lstrip("-").translate(_DASHES)
+            if name == "log_dir" and verb in _OF_A_BROKERS_DISKS:
+                yield LOG_DIRS, parameter
             if name != "help":
                 yield name, parameter
         elif parameter.name == "paths" and verb in _OF_A_BROKERS_DISKS:
@@ -127,7 +148,7 @@ def read_settings(given: str | None, verbs: Collection[str], environment: Mappin
 
     Args:
         given: the file that was named; None: those of :data:`DEFAULT_PLACES` that are there.
-        verbs: names of all commands.
+        verbs: names of all commands, and those of commands in a group as ``namespace create``.
         environment: the variables of the process.
 
     Raises:
@@ -145,13 +166,13 @@ def read_settings(given: str | None, verbs: Collection[str], environment: Mappin
             general[name] = _Setting(_words(name, environment[variable]), variable)
             for key in [key for key in of_verbs if key[1] == name]:
                 del of_verbs[key]
-    for verb in verbs:
-        prefix = f"LOGSTORE_{verb.upper().translate(_DASHES)}_"
-        for variable, value in environment.items():
-            if variable.startswith(prefix) and value:
-                name = variable.removeprefix(prefix).lower()
-                of_verbs[verb, name] = _Setting(_words(name, value), variable)
-    return Settings(general, of_verbs)
+    prefixes = {f"LOGSTORE_{verb.upper().translate(_DASHES)}_": verb for verb in verbs}
+    for variable, value in environment.items():
+        prefix = max((each for each in prefixes if variable.startswith(each)), key=len, default=None)
+        if prefix is not None and value:
+            name = variable.removeprefix(prefix).lower()
+            of_verbs[prefixes[prefix], name] = _Setting(_words(name, value), variable)
+    return Settings(general, of_verbs, places)
 
 
 def _words(name: str, value: str) -> Any:
@@ -187,14 +208,23 @@ def _read_file(
     for key, value in document.items():
         name = key.translate(_DASHES)
         if isinstance(value, dict) and key in verbs:
-            for option, each in value.items():
-                origin = f"{path}:{_line_of(text, option, key)}"
-                of_verbs[key, option.translate(_DASHES)] = _Setting(each, origin)
+            for verb, option, each in _options_in(key, value):
+                origin = f"{path}:{_line_of(text, option, verb.replace(' ', '.'))}"
+                of_verbs[verb, option.translate(_DASHES)] = _Setting(each, origin)
         elif name in (*GENERAL, LOG_FORMAT) and not isinstance(value, dict):
             general[name] = _Setting(value, f"{path}:{_line_of(text, key)}")
         else:
             known = f"a setting is one of {', '.join((*GENERAL, LOG_FORMAT))}, and a table has the name of a verb"
             raise UsageError(f"{path}:{_line_of(text, key)}: {key!r:.60} is no setting: {known}")
+
+
+def _options_in(verb: str, table: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield verb, option and value for each entry of a verb's table, and of the tables in it."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from ((f"{verb} {name}", option, each) for option, each in value.items())
+        else:
+            yield verb, name, value
 
 
 def _line_of(text: str, key: str, table: str = "") -> int:
@@ -203,7 +233,7 @@ def _line_of(text: str, key: str, table: str = "") -> int:
     for number, line in enumerate(text.splitlines(), 1):
         header = _HEADER.match(line)
         if header:
-            inside = header[1].strip("\"'")
+            inside = ".".join(each.strip("\"' ") for each in header[1].split("."))
             if not table and inside.split(".")[0] == key:
                 return number
         elif inside == table and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line):

@@ -22,8 +22,8 @@ from reconciler.cli.frame import (
     fallback_records,
     open_page,
     read_inputs,
-    say,
     sort_paths,
+    warn,
     with_progress,
     write_document,
 )
@@ -78,7 +78,7 @@ def run(
         _say_not_found(subject, found, files, scanned, [each for n in names for each in n.to_pylist()])
     _write(copies, subject, found, Format(form), output)
     for problem in unread:
-        say(problem)
+        warn(problem)
     asks_to_act = any(each.verdict is not None and Verdict(each.verdict) not in BENIGN for each in copies)
     if unread:
         return Exit.PARTLY_FAILED
@@ -96,7 +96,7 @@ def _say_not_found(
 ) -> None:
     near = nearest(subject, inventories, scanned, known)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    say(f"{subject.text} lies in none of {count(len(found.log_dirs), 'log dir')}{hint}")
+    warn(f"{subject.text} lies in none of {count(len(found.log_dirs), 'log dir')}{hint}")
 
 
 def _write(copies: Sequence[Copy], subject: Subject, found: Found, form: Format, output: str | None) -> None:

@@ -31,7 +31,7 @@ from reconciler.cli.frame import (
     change_store,
     check_output,
     log_dirs_in,
-    say,
+    warn,
     write_change,
 )
 from reconciler.errors import RefusedError, UsageError
@@ -53,11 +53,11 @@ def delete(*, namespace: str, paths: tuple[str, ...], recursive: bool, delay: st
     return change_store(paths, plan, **how)
 
 
-def move(*, topic: str, paths: tuple[str, ...], namespace: str, from_namespace: str | None, **how: Any) -> Exit:
-    """Move a topic to another namespace; or a namespace, and then the first word is a log dir and no topic."""
-    if from_namespace is not None:
-        return change_store((topic, *paths), lambda store: plan_move_namespace(store, from_namespace, namespace), **how)
-    if not paths:
+def move(*, topic: str | None, paths: tuple[str, ...], namespace: str, from_namespace: str | None, **how: Any) -> Exit:
+    """Move a topic, or a namespace, to another namespace."""
+    if from_namespace is not None and paths:
+        return change_store(paths, lambda store: plan_move_namespace(store, from_namespace, namespace), **how)
+    if topic is None or not paths:
         raise UsageError("name the topic and then every log dir, or, with --from-namespace, the log dirs alone")
     return change_store(paths, lambda store: plan_move(store, topic, namespace), **how)
 
@@ -83,7 +83,7 @@ def list_(*, paths: tuple[str, ...], below: str, form: str, output: str | None) 
     document = {"schema_version": CHANGE_SCHEMA_VERSION, "namespaces": rows}
     write_change(rows, ("namespace", "topics", "replicas"), Format(form), output, document)
     for path in half_done:
-        say(f"{path}: a change of many steps is under way there, or was cut short by a crash")
+        warn(f"{path}: a change of many steps is under way there, or was cut short by a crash")
     return Exit.FINDINGS if half_done else Exit.CLEAN
 
 

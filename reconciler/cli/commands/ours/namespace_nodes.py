@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from reconciler.cli.frame import CHANGE_SCHEMA_VERSION, Exit, Format, check_output, say, write_change
+from reconciler.cli.frame import (
+    CHANGE_SCHEMA_VERSION,
+    Exit,
+    Format,
+    check_output,
+    say,
+    warn,
+    write_change,
+)
 from reconciler.errors import UsageError
 from reconciler.namespaces import (
     NamespaceSeen,
@@ -109,7 +117,7 @@ def _change(seen: NamespaceSeen, address: str, older_brokers: bool, write: Calla
         check_all_newer(seen, address, OVERRIDE)
     problem = None if write is None else write()
     if problem is not None:
-        say(f"{seen.namespace}: nothing was written: {problem}")
+        warn(f"{seen.namespace}: nothing was written: {problem}")
         return Exit.PARTLY_FAILED
     return Exit.CLEAN
 

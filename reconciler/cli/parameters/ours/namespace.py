@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from reconciler.cli.frame import TEXT_FORMATS, Exit, SuggestingGroup, carry_out, change_options, output_options
+from reconciler.cli.frame import (
+    TEXT_FORMATS,
+    Exit,
+    SuggestingGroup,
+    carry_out,
+    change_options,
+    output_options,
+    without_settings,
+)
 
 _EPILOG = """\b
 Examples:
@@ -74,7 +82,7 @@ def delete(**given: Any) -> Exit:
     *("move", "orders /disks/*/logstore --to org:apache", "Move a topic, or a namespace with all that is in it."),
     "/disks/*/logstore --from-namespace org:apache --to-namespace com:shop",
 )
-@click.argument("topic", metavar="[TOPIC]")
+@click.argument("topic", metavar="[TOPIC]", required=False)
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1)
 @click.option(
     *("--to", "--to-namespace", "namespace"),
@@ -93,6 +101,10 @@ def move(**given: Any) -> Exit:
     Tiers of the new name that are missing are made. Nothing is merged: where the new name is a namespace that holds
     something, or one of the two lies inside the other, nothing is moved.
     """
+    if given["from_namespace"] is not None and given["topic"] is not None:
+        # The first word is a log dir then.
+        without_settings(given, "paths")
+        given["paths"], given["topic"] = (given["topic"], *given["paths"]), None
     return carry_out("ours.namespace", given, "move")
 
 

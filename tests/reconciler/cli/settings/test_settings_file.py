@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from layout.ids import TopicId
 from reconciler.cli import logstore
 from reconciler.cli.settings import (
     DEFAULT_PLACES,
@@ -25,7 +27,11 @@ from reconciler.cli.settings import (
     read_settings,
 )
 from reconciler.errors import UsageError
+from reconciler.protocol.json_messages import encode_json
+from tests.logstore.changes import fill_store, two_disks
+from tests.logstore.engine import opened
 from tests.reconciler.cli.conftest import Cluster
+from tests.reconciler.protocol.control_requests import INCREMENTAL, leader_and_isr, topic
 
 VERBS = logstore.list_commands(click.Context(logstore))
 
@@ -100,7 +106,107 @@ def test_a_file_that_is_not_there_or_is_no_text_is_refused(tmp_path: Path) -> No
     with pytest.raises(UsageError, match=r"bad\.toml:2: this is no UTF-8"):
         read_settings(str(tmp_path / "bad.toml"), VERBS, {})
     with pytest.raises(UsageError, match="LOGSTORE_LOG_DIRS: a quotation mark is never closed"):
-        read_settings(None, VERBS, {"LOGSTORE_LOG_DIRS": "'/disk"})
+        read_settings(os.devnull, VERBS, {"LOGSTORE_LOG_DIRS": "'/disk"})
+
+
+def test_the_default_places_are_read_where_they_are_there_and_the_later_one_counts_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert DEFAULT_PLACES == ("/etc/logstore.toml", "~/.config/logstore.toml")
+    system, own = str(tmp_path / "etc.toml"), tmp_path / ".config" / "logstore.toml"
+    monkeypatch.setattr("reconciler.cli.settings.settings_file.DEFAULT_PLACES", (system, DEFAULT_PLACES[1]))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert read_settings(None, VERBS, {}).files == []
+    Path(system).write_text("kafka = '3.7'\nmode = 'kraft'\n")
+    assert given(read_settings(None, VERBS, {}), "doctor") == {"kafka": "3.7", "mode": "kraft"}
+    own.parent.mkdir()
+    own.write_text("kafka = '3.8'\n")
+    found = read_settings(None, VERBS, {})
+    assert given(found, "doctor") == {"kafka": "3.8", "mode": "kraft"} and found.files == [system, str(own)]
+
+
+@pytest.fixture
+def disks(tmp_path: Path) -> list[Path]:
+    """Two disks of a broker of ours with a topic on both."""
+    paths = two_disks(tmp_path)
+    with opened(*paths) as store:
+        fill_store(store, "orders")
+    return paths
+
+
+CHANGES = [
+    ["purge"], ["restore", "--all"], ["convert", "--to", "flat"], ["namespace", "create", "org"],
+    ["namespace", "delete", "org"], ["namespace", "rename", "orders", "sales"], ["reconcile", "REQUEST"],
+    ["namespace", "move", "orders", "--to", ""],
+    ["namespace", "move", "--from-namespace", "org", "--to-namespace", "com"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", CHANGES, ids=" ".join)
+def test_a_verb_that_changes_disks_says_which_log_dirs_it_took_from_the_settings(
+    words: list[str], disks: list[Path], tmp_path: Path, run: Callable[..., Result]
+) -> None:
+    file = written(tmp_path, f"# all disks\nlog_dirs = ['{tmp_path}/disk-?']\n")
+    request = leader_and_isr(INCREMENTAL, topic("orders", TopicId(b"another topic 16"), 0))
+    (tmp_path / "request.json").write_bytes(encode_json(request, 7))
+    words = [str(tmp_path / "request.json") if word == "REQUEST" else word for word in words]
+    taken = f"logstore: the log dirs are those of {file}:2: {disks[0]}, {disks[1]}\n"
+    assert run("--settings", file, *words, "--dry-run").stderr.startswith(taken)
+    assert "those of" not in run("--settings", file, *words, disks[0], "--dry-run").stderr
+
+
+def test_a_log_dir_that_is_given_is_the_only_one_though_it_is_the_first_word(
+    disks: list[Path], tmp_path: Path, run: Callable[..., Result]
+) -> None:
+    file = written(tmp_path, f"log_dirs = ['{tmp_path}/disk-?']\n")
+    move = ["namespace", "move", "--from-namespace", "org", "--to-namespace", "com", "--json", "--dry-run"]
+    assert run("namespace", "create", "org", *disks).exit_code == 0
+    whole = run("--settings", file, *move)
+    assert {step["log_dir"] for step in json.loads(whole.stdout)["steps"]} == set(map(str, disks))
+    part = run("--settings", file, *move, disks[1])
+    assert part.exit_code == 3 or {step["log_dir"] for step in json.loads(part.stdout)["steps"]} == {str(disks[1])}
+
+
+def test_a_repair_is_planned_for_the_log_dirs_of_the_settings_and_applied_without_them(
+    cluster: Cluster, tmp_path: Path, run: Callable[..., Result]
+) -> None:
+    file = written(tmp_path, f"log_dirs = ['{cluster.folder}/disks/broker-?']\nmetadata = ['{cluster.metadata}']\n")
+    (cluster.log_dir(1) / "orders-0" / "partition.metadata").unlink()
+    plan = tmp_path / "plan.json"
+    assert run("--settings", file, "repair", "-o", plan).exit_code == 1 and plan.exists()
+    applied = run("--settings", file, "repair", "--apply", plan, "--json")
+    assert applied.exit_code == 0, applied.stderr
+    assert run("--settings", file, "repair", "--undo", json.loads(applied.stdout)["backups"][0]).exit_code == 0
+    assert run("--settings", file, "explain", cluster.log_dir(1) / "orders-0").exit_code == 1
+
+
+def test_a_command_in_a_group_has_a_table_and_variables_of_its_own(
+    disks: list[Path], tmp_path: Path, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path, f"log_dirs = ['{tmp_path}/disk-?']\n[namespace.create]\ndry-run = true\n")
+    assert "nothing was changed" in run("--settings", file, "namespace", "create", "org").stderr
+    monkeypatch.setenv("LOGSTORE_NAMESPACE_CREATE_DRY_RUN", "false")
+    assert "org: done" in run("--settings", file, "namespace", "create", "org").stderr
+    assert "\norg " in run("--settings", file, "namespace", "list").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[namespace.create]\ndry_run = true\nbelow = 'x'\n",
+            ":3: 'logstore namespace create' has no option --below",
+        ),
+        ("[ namespace . made ]\n\ndry_run = true\n", ":3: 'logstore namespace' has no command 'made'"),
+        ("[namespace]\ndry_run = true\n", ":2: 'logstore namespace' has no option --dry-run"),
+    ],
+)
+def test_a_mistake_in_the_table_of_a_command_in_a_group_has_its_line(
+    text: str, said: str, tmp_path: Path, run: Callable[..., Result]
+) -> None:
+    file = written(tmp_path, text)
+    result = run("--settings", file, "namespace", "create", "org", "/nowhere")
+    assert (result.exit_code, result.stderr) == (2, f"logstore: {file}{said}\n")
 
 
 def test_the_help_says_which_settings_there_are_and_where_they_are_looked_for() -> None:
