@@ -13,7 +13,7 @@ import sys
 import click
 
 from logstore.parallel import do_without_pandas
-from reconciler.cli.frame import SETTINGS, Commands, interrupt_on_signals
+from reconciler.cli.frame import SETTINGS, Commands, interrupt_on_signals, note_json
 from reconciler.cli.settings import (
     DEFAULT_PLACES,
     GENERAL,
@@ -126,6 +126,13 @@ def _module(verb: str) -> str:
     type=click.Choice(LOG_FORMATS),
     help="What is said on standard error: sentences, or an object of JSON to a line, with time, level, message and "
     "fields. [default: text]",
+)
+@click.option(
+    "--json",
+    is_flag=True,
+    expose_value=False,
+    callback=note_json,
+    help="As --json behind the name of a verb that has it.",
 )
 @click.pass_context
 def logstore(context: click.Context, settings_file: str | None, log_format: str | None) -> None:

@@ -40,7 +40,7 @@ from reconciler.cli.settings import (
     is_said,
     log_line,
 )
-from reconciler.errors import ReconcilerError
+from reconciler.errors import ReconcilerError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.next_steps import Step
@@ -105,6 +105,7 @@ def carry_out(command: str, given: Mapping[str, Any], function: str = "run") -> 
     engine does on the way, and how long all took.
     """
     context, began = click.get_current_context(), time.monotonic()
+    _refuse_unused_json(context)
     settings = context.meta.get(SETTINGS)
     if isinstance(settings, Settings):
         _say_settings(context, settings)
@@ -112,6 +113,26 @@ def carry_out(command: str, given: Mapping[str, Any], function: str = "run") -> 
         ended: Exit = getattr(importlib.import_module(f"reconciler.cli.commands.{command}"), function)(**given)
     detail(f"ended with exit code {int(ended)}, {since(began)}")
     return ended
+
+
+JSON_ASKED = "logstore.json"
+"""Where the context of a call keeps whether ``--json`` was given, before the name of the verb or behind it."""
+
+
+def note_json(context: click.Context, _: click.Parameter, given: bool) -> None:
+    """Keep that ``--json`` was given."""
+    if given:
+        context.meta[JSON_ASKED] = True
+
+
+def _refuse_unused_json(context: click.Context) -> None:
+    """Refuse ``--json`` before the name of a verb that has no such option.
+
+    Raises:
+        UsageError: it was given, and the verb would do nothing with it.
+    """
+    if context.meta.get(JSON_ASKED) and not any("--json" in option.opts for option in context.command.params):
+        raise UsageError(f"'{context.command_path}' has no --json: leave it out")
 
 
 SETTINGS = "logstore.settings"

@@ -19,6 +19,7 @@ from click.core import ParameterSource
 
 from layout.errors import InvalidQuestionError
 from logstore import InvalidSettingError, parse_duration
+from reconciler.cli.frame.lifecycle import JSON_ASKED, note_json
 from reconciler.cli.frame.output import Format
 from reconciler.errors import UsageError
 from reconciler.next_steps import FALLBACK_FOLDER
@@ -31,8 +32,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 TEXT_FORMATS = (Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV)
 
 FALLBACK_VARIABLE = "LOGSTORE_SPARE_RECORDS"
-
-_JSON = "logstore.json"
 
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kMGT]?)i?B?", re.ASCII)
@@ -47,7 +46,7 @@ def output_options(*formats: Format) -> Callable[[Function], Function]:
         )(function)
         if Format.JSON in formats:
             function = click.option(
-                "--json", is_flag=True, expose_value=False, is_eager=True, callback=_note_json, help="As --format json."
+                "--json", is_flag=True, expose_value=False, is_eager=True, callback=note_json, help="As --format json."
             )(function)
         return click.option(
             "--format",
@@ -62,17 +61,13 @@ def output_options(*formats: Format) -> Callable[[Function], Function]:
     return decorate
 
 
-def _note_json(context: click.Context, _: click.Parameter, given: bool) -> None:
-    context.meta[_JSON] = given
-
-
 def _chosen_format(context: click.Context, option: click.Parameter, form: str) -> str:
     """Return the format, which ``--json`` names as well.
 
     Raises:
         UsageError: both name one, and they differ.
     """
-    if not context.meta.get(_JSON):
+    if not context.meta.get(JSON_ASKED):
         return form
     given = option.name is not None and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
     if given and form != Format.JSON:

@@ -21,6 +21,7 @@ Examples:
 @click.command("watch", epilog=_EPILOG)
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @metadata_option
+@click.option("--json", is_flag=True, expose_value=False, help="As always: a line is JSON.")
 @click.option("--initial", is_flag=True, help="Begin with all verdicts that are not OK.")
 @click.option(
     "--interval", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
