@@ -8,7 +8,6 @@ import time
 from dataclasses import asdict, replace
 
 from reconciler.cli.frame import (
-    Column,
     Exit,
     Format,
     choose_metadata,
@@ -23,6 +22,7 @@ from reconciler.cli.frame import (
 from reconciler.cli.pages import Explanation, explain_directory, explain_file, explain_log_dir, judge_name, scan_rows
 from reconciler.errors import UsageError
 from reconciler.next_steps import Call
+from reconciler.text import Column
 from reconciler.verdicts import BENIGN
 
 SCHEMA_VERSION = 1

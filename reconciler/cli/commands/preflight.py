@@ -16,7 +16,6 @@ import pyarrow as pa
 from logstore.log_dir import discover
 from reconciler.cli.frame import (
     NO_METADATA,
-    Column,
     Exit,
     Format,
     Inputs,
@@ -50,7 +49,7 @@ from reconciler.preflight import (
     look_at_broker,
     preflight,
 )
-from reconciler.text import NOTHING, count, listed
+from reconciler.text import NOTHING, Column, count, listed
 
 SHOWN_ON_TERMINAL = 50
 STEPS_SHOWN = 5

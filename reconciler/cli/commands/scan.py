@@ -18,7 +18,6 @@ from logstore.log_dir import FallbackRecords, read_identity
 from logstore.rows import SCHEMA_VERSION, MetadataState, check_uri, is_uri, path_of_uri, write_scan
 from logstore.scan import scan_all
 from reconciler.cli.frame import (
-    Column,
     Exit,
     Format,
     Inputs,
@@ -38,7 +37,7 @@ from reconciler.cli.frame import (
 from reconciler.cli.monitoring import MetricsFile
 from reconciler.errors import UsageError
 from reconciler.metrics import Readings, read_scan
-from reconciler.text import age, count, size
+from reconciler.text import Column, age, count, size
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,7 +20,6 @@ from logstore.staging import (
     planned_restore,
 )
 from reconciler.cli.frame import (
-    Column,
     Exit,
     Format,
     check_output,
@@ -32,7 +31,7 @@ from reconciler.cli.frame import (
     warn,
 )
 from reconciler.next_steps import Call, step_of_strays
-from reconciler.text import NOTHING, age, count, csv_text, moment, size
+from reconciler.text import NOTHING, Column, age, count, csv_text, moment, size
 
 SCHEMA_VERSION = 1
 """Version of the JSON; raised whenever a field changes its meaning or goes."""

@@ -11,7 +11,6 @@ import os
 from typing import Any
 
 from reconciler.cli.frame import (
-    Column,
     Exit,
     Format,
     InterruptedRunError,
@@ -21,7 +20,7 @@ from reconciler.cli.frame import (
     say,
 )
 from reconciler.errors import RefusedError
-from reconciler.text import NOTHING, count
+from reconciler.text import NOTHING, Column, count
 from reconciler.topic_ids import ClusterSeen, TopicFound, TopicIdState, assign_topic_id, connect, new_ids, read_cluster
 
 SCHEMA_VERSION = 1

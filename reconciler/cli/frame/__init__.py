@@ -90,7 +90,6 @@ if TYPE_CHECKING:
     from reconciler.cli.frame.question import broker_in_question, say_assumed_release
     from reconciler.cli.frame.second_look import SecondLook, ask_again
     from reconciler.cli.frame.suggestions import SuggestingGroup
-    from reconciler.text import Column
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -120,7 +119,7 @@ else:
             ),
             "other_log_dirs": ("KnownLogDirs", "Returning", "TwinSearch", "find_log_dirs"),
             "output": (
-                "Column", "Format", "Page", "check_output", "destination", "is_standard", "open_page", "refuse_inside",
+                "Format", "Page", "check_output", "destination", "is_standard", "open_page", "refuse_inside",
                 "show_busy", "show_text", "tell_of", "with_progress", "write_document", "write_rows",
             ),
             "question": ("broker_in_question", "say_assumed_release"),
@@ -130,7 +129,7 @@ else:
     )  # fmt: skip
 
 __all__ = [
-    "CHANGE_SCHEMA_VERSION", "DEFAULT_RELEASE", "NO_METADATA", "SETTINGS", "TEXT_FORMATS", "AuditJob", "Column",
+    "CHANGE_SCHEMA_VERSION", "DEFAULT_RELEASE", "NO_METADATA", "SETTINGS", "TEXT_FORMATS", "AuditJob",
     "Commands", "ExaminedBroker", "Exit", "Format", "Inputs", "InterruptedRunError", "KnownLogDirs", "OpenedLogDirs",
     "Page", "PartlyFailedError", "PathInLogDir", "Returning", "SecondLook", "SuggestingGroup", "TwinSearch",
     "abandon_output", "ask_again", "broker_in_question", "broker_options", "carry_out", "change_options",

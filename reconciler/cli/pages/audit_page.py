@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reconciler.audit import AuditResult, BrokerCalls, advised_steps, by_urgency
-from reconciler.cli.frame import Column, Page
+from reconciler.cli.frame import Page
 from reconciler.next_steps import Call
-from reconciler.text import NOTHING, age, count, json_objects, size
+from reconciler.text import NOTHING, Column, age, count, json_objects, size
 from reconciler.verdicts import URGENCY, Severity, Verdict, full_evidence, location_of, severity, with_doubt
 
 SHOWN_ON_TERMINAL = 50

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from logstore.repair import RepairStatus, UndoOutcome
-from reconciler.cli.frame import Column, Format, Page, destination, open_page
+from reconciler.cli.frame import Format, Page, destination, open_page
 from reconciler.plan import STAGING_ACTIONS, Action, ApplyOutcome, Plan, action_fields
-from reconciler.text import NOTHING, count, moment, size
+from reconciler.text import NOTHING, Column, count, moment, size
 
 SCHEMA_VERSION = 1
 """Version of the JSON of an outcome; a plan has its own."""

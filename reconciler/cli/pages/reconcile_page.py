@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from layout.ids import TopicId
 from logstore import KafkaError
 from reconciler.broker import ActionResult, PartitionKey
-from reconciler.cli.frame import Column, Format, destination, open_page
+from reconciler.cli.frame import Format, destination, open_page
 from reconciler.next_steps import Call, undo_of_staging
 from reconciler.plan import ActionKind
 from reconciler.protocol import ControlRequest, ControlResponse, LeaderAndIsrRequest
-from reconciler.text import NOTHING, moment
+from reconciler.text import NOTHING, Column, moment
 
 SCHEMA_VERSION = 1
 """Version of the JSON; raised whenever a field changes its meaning or goes."""

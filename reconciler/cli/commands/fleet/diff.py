@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from reconciler.cli.frame import (
-    Column,
     Exit,
     Format,
     Page,
@@ -17,7 +16,7 @@ from reconciler.cli.frame import (
     open_page,
 )
 from reconciler.history import DIFF_VERSION, Difference, compare_results, open_result
-from reconciler.text import NOTHING, count, size
+from reconciler.text import NOTHING, Column, count, size
 from reconciler.verdicts import Severity, Verdict, location_of, severity, with_doubt
 
 SHOWN_ON_TERMINAL = 50

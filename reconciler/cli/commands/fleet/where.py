@@ -12,7 +12,6 @@ from logstore import InventoryError
 from logstore.rows import InventorySet, MetadataState, is_uri
 from logstore.scan import scan_all
 from reconciler.cli.frame import (
-    Column,
     Exit,
     Format,
     Inputs,
@@ -28,7 +27,7 @@ from reconciler.cli.frame import (
     write_document,
 )
 from reconciler.history import Place, first_seen
-from reconciler.text import NOTHING, count, csv_text, listed, moment, size
+from reconciler.text import NOTHING, Column, count, csv_text, listed, moment, size
 from reconciler.verdicts import BENIGN, Severity, Verdict, severity, with_doubt
 from reconciler.whereabouts import COPY_VERSION, Copy, Found, Subject, copies_of, nearest, related_topics, search
 
