@@ -13,6 +13,7 @@ from reconciler.cli.frame import (
     choose_metadata,
     fallback_records,
     is_forbidden,
+    is_of_settings,
     log_dir_of_path,
     log_dirs_in,
     open_page,
@@ -61,6 +62,8 @@ def _explain(path: str, call: Call, now_ms: int) -> Explanation:
     row = next((each for each in rows if home is not None and each["name"] == home.name), None)
     given = tuple(dict.fromkeys(map(os.path.abspath, log_dirs_in(call.log_dirs) if call.log_dirs else ())))
     others = tuple(each for each in given if home and os.path.realpath(each) != os.path.realpath(home.log_dir))
+    if len(others) == len(given) and is_of_settings("log_dirs"):
+        others = ()  # the path is of none of them, so they may be another broker's
     states = [] if home is None else choose_metadata(call.metadata, sort_inputs([home.log_dir, *others]), now_ms)
     if home is not None and home.name == ".":
         explained = explain_log_dir(home, rows)

@@ -180,11 +180,16 @@ def _checked_release(_: click.Context, __: click.Parameter, release: str | None)
     return release
 
 
+def is_of_settings(name: str) -> bool:
+    """Whether the value of a parameter of this call is that of the settings."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.DEFAULT_MAP
+
+
 def without_settings(given: dict[str, Any], *names: str) -> None:
     """Take back what the settings gave to parameters of several values, for which this call has no use."""
     context = click.get_current_context()
     for name in names:
-        if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
+        if is_of_settings(name):
             given[name] = context.params[name] = ()
             context.set_parameter_source(name, ParameterSource.DEFAULT)
 

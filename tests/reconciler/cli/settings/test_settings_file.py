@@ -30,7 +30,7 @@ from reconciler.errors import UsageError
 from reconciler.protocol.json_messages import encode_json
 from tests.logstore.changes import fill_store, two_disks
 from tests.logstore.engine import opened
-from tests.reconciler.cli.conftest import Cluster
+from tests.reconciler.cli.conftest import ORDERS, Cluster, make_log_dir
 from tests.reconciler.protocol.control_requests import INCREMENTAL, leader_and_isr, topic
 
 VERBS = logstore.list_commands(click.Context(logstore))
@@ -177,7 +177,18 @@ def test_a_repair_is_planned_for_the_log_dirs_of_the_settings_and_applied_withou
     applied = run("--settings", file, "repair", "--apply", plan, "--json")
     assert applied.exit_code == 0, applied.stderr
     assert run("--settings", file, "repair", "--undo", json.loads(applied.stdout)["backups"][0]).exit_code == 0
-    assert run("--settings", file, "explain", cluster.log_dir(1) / "orders-0").exit_code == 1
+
+
+def test_a_path_is_explained_beside_the_log_dirs_of_the_settings_where_its_own_is_one_of_them(
+    cluster: Cluster, tmp_path: Path, run: Callable[..., Result]
+) -> None:
+    twin = make_log_dir(tmp_path / "disks" / "broker-1b", 1, {"orders-0": ORDERS})
+    file = written(tmp_path, f"log_dirs = ['{cluster.log_dirs[0]}', '{twin}']\nmetadata = ['{cluster.metadata}']\n")
+    assert "DUPLICATE" in run("--settings", file, "explain", twin / "orders-0").stdout
+    other = run("--settings", file, "explain", cluster.log_dir(2) / "orders-0", "--json")
+    assert (
+        other.stdout == run("explain", cluster.log_dir(2) / "orders-0", "--metadata", cluster.metadata, "--json").stdout
+    )
 
 
 def test_a_command_in_a_group_has_a_table_and_variables_of_its_own(
