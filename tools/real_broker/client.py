@@ -114,6 +114,8 @@ class Client:
             "log_level": 0,
             "reconnect.backoff.max.ms": 500,
             "topic.metadata.refresh.fast.interval.ms": 100,
+            # The most that the library takes; its minute is over before a busy ZooKeeper has made hundreds of partitions.
+            "socket.timeout.ms": 300_000,
         }
 
     @property
