@@ -114,7 +114,7 @@ class Client:
             "log_level": 0,
             "reconnect.backoff.max.ms": 500,
             "topic.metadata.refresh.fast.interval.ms": 100,
-            # The most that the library takes; its minute is over before a busy ZooKeeper has made hundreds of partitions.
+            # The most that the library takes; a busy ZooKeeper makes hundreds of partitions in more than its minute.
             "socket.timeout.ms": 300_000,
         }
 
