@@ -53,7 +53,7 @@ FLOORS: Mapping[str, tuple[str, ...]] = {
         *("staging", "journal", "purge", "store", "namespaces", "repair", "watch"),
     ),
     "reconciler": (
-        *("errors", "text", "desired", "verdicts", "next_steps", "protocol", "sources", "plan", "preflight"),
+        *("errors", "text", "policy", "desired", "verdicts", "next_steps", "protocol", "sources", "plan", "preflight"),
         *("audit", "history", "whereabouts", "watch", "metrics", "broker", "topic_ids", "namespaces"),
         *("simulator", "cli"),
     ),

@@ -37,6 +37,7 @@ Examples:
   logstore preflight /disks/*/kafka --kafka 3.9
   logstore watch /disks/*/kafka --metadata /disks/1/kafka
   logstore plan /disks/*/kafka --metadata /disks/1/kafka -o plan.json
+  logstore policy check /etc/logstore-policy.toml /disks/*/kafka --metadata /disks/1/kafka
   logstore apply /root/plan.json
   logstore reconcile /root/request.json /disks/*/logstore --dry-run
   logstore topic-ids zk1:2181/kafka
@@ -76,6 +77,7 @@ _VERBS = {
     "explain": "What one path is, what a broker does with it, and what to do next.",
     "preflight": "Would a broker start here, and what would it lose?",
     "plan": "Turn verdicts into actions, as a file that is reviewed.",
+    "policy": "What a policy file means for these disks: holds, delays, gates.",
     "apply": "Carry out a plan that was reviewed; what has changed is skipped.",
     "reconcile": "Handle one LeaderAndIsr or StopReplica request on the disks.",
     "topic-ids": "Topics without an ID in ZooKeeper, and IDs for them.",
@@ -95,7 +97,7 @@ _VERBS = {
 
 _FOLDERS = {
     **dict.fromkeys(("namespace", "convert"), "ours."),
-    **dict.fromkeys(("where", "diff"), "fleet."),
+    **dict.fromkeys(("where", "diff", "policy"), "fleet."),
     **dict.fromkeys(("help", "runbook", "completion"), "guide."),
 }
 """The folder of a verb's module, where it has one: verbs for log dirs of ours alone, for a whole fleet, or about us."""

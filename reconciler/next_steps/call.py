@@ -40,6 +40,7 @@ class Call:
         release: value of ``--kafka``; None: as the command takes it by default.
         mode: value of ``--mode``; None: as the log dirs tell.
         metadata_log_dir: value of ``--metadata-log-dir``; None: among the log dirs.
+        policy: value of ``--policy``; None: there is no policy.
     """
 
     log_dirs: tuple[str, ...] = ()
@@ -48,6 +49,7 @@ class Call:
     release: str | None = None
     mode: str | None = None
     metadata_log_dir: str | None = None
+    policy: str | None = None
 
     @property
     def _paths(self) -> tuple[str, ...]:
@@ -63,7 +65,10 @@ class Call:
 
     @property
     def _broker(self) -> tuple[str, ...]:
-        options = (("--kafka", self.release), ("--mode", self.mode), ("--metadata-log-dir", self.metadata_log_dir))
+        options = (
+            *(("--kafka", self.release), ("--mode", self.mode), ("--metadata-log-dir", self.metadata_log_dir)),
+            ("--policy", self.policy),
+        )
         return tuple(word for name, value in options if value is not None for word in (name, value))
 
     def with_fallback(self, folder: str) -> Call:
@@ -171,6 +176,10 @@ class Call:
         live = (source for source in self.metadata if source.startswith(_LIVE))
         asked = tuple(word for source in live for word in ("--metadata", source))
         return Command("purge", (*self._paths, *asked, *chosen, *flags, *self._broker, *self._fallback))
+
+    def check_policy(self) -> Command:
+        """Say what the policy means for the log dirs."""
+        return Command("policy", ("check", _as_argument(str(self.policy)), *self._paths, *self._sources))
 
     def convert_to_flat(self, log_dir: str) -> Command:
         """Show how a log dir would be laid out as a real broker needs it."""

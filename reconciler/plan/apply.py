@@ -50,6 +50,7 @@ from reconciler.plan.history import UNDER_WAY, end_journals, journal_paths, read
 from reconciler.plan.plan import FILE_REPAIRS, Action, ActionKind, Plan, PlannedLogDir
 from reconciler.plan.policy import DAY_MS, HOUR_MS
 from reconciler.plan.revalidate import CheckedAction, Revalidation, status_of, strangers, way_back
+from reconciler.policy import PolicyRules
 from reconciler.text import age, moment
 from reconciler.verdicts import CLOCK_TOLERANCE_MS
 
@@ -71,6 +72,7 @@ class ApplyOptions:
         any_clock: carry out a plan although this machine's clock is behind what the plan and the disks say.
         any_host: carry out a plan that was made on a machine of another name.
         changed_data: stage a replica although its data changed after the plan was made.
+        rules: of the policy file as it is now.
 
     Raises:
         UsageError: one is of another type, or the age is negative.
@@ -85,6 +87,7 @@ class ApplyOptions:
     any_clock: bool = False
     any_host: bool = False
     changed_data: bool = False
+    rules: PolicyRules = field(default_factory=PolicyRules)
 
     def __post_init__(self) -> None:
         check_fields(self, UsageError, {"oldest_ms": (0, math.inf)})
@@ -237,7 +240,7 @@ def _by_broker(plan: Plan) -> list[list[PlannedLogDir]]:
 def _opened(log_dirs: Sequence[PlannedLogDir], plan: Plan, how: ApplyOptions) -> LogStore:
     options = StoreOptions(
         clock=how.clock,
-        settings=Settings({"": {STALE_DELAY: plan.delay_ms}}),
+        settings=Settings({scope: {STALE_DELAY: delay_ms} for scope, delay_ms in plan.delays().items()}),
         disk=how.disk,
         fallback_records=how.fallback_records,
         placement={
@@ -262,10 +265,9 @@ class _ApplyRun:
     ) -> None:
         self.store, self.plan, self.how, self.actions, self.notes = store, plan, how, actions, notes
         self.started_ms = how.clock.now_ms()
-        self.revalidation = Revalidation(store, changed_data=how.changed_data)
+        self.revalidation = Revalidation(store, how.rules, self.started_ms, changed_data=how.changed_data)
         self.results: dict[str, AppliedAction] = {}
-        self.journals: list[str] = []
-        self.backups: list[str] = []
+        self.journals, self.backups = list[str](), list[str]()
         self.todo: list[CheckedAction] = []
         self.cut_short: list[tuple[str, RunJournal]] = []
 
@@ -381,7 +383,7 @@ class _ApplyRun:
         assert each.staged is not None, "the check found the stray"
         (log_dir,) = (log_dir for log_dir in self.store.log_dirs if log_dir.path == each.action.log_dir)
         reason = (each.action.verdict, each.action.why)
-        adopt_stray(log_dir, each.staged, reason, self.how.clock.now_ms(), self.plan.delay_ms)
+        adopt_stray(log_dir, each.staged, reason, self.how.clock.now_ms(), self.plan.delay_of(each.action))
         return "it has a due time where it lies"
 
     def _restore(self, each: CheckedAction) -> str:

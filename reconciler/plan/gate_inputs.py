@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -73,6 +73,24 @@ class EarlierRuns:
     sightings: Mapping[SightingKey, Sequence[Sighting]] = field(default_factory=dict)
     used: Mapping[str, Sequence[UsedMetadata]] = field(default_factory=dict)
     written: Mapping[str, int] = field(default_factory=dict)
+
+
+def seen_often_enough(action: Action, view: PlanView, choice: PlanChoice, memory: EarlierRuns, now_ms: int) -> Action:
+    """Return the action, or a note in its place if too few runs have seen the replica unwanted."""
+    if action.kind not in STAGING_ACTIONS or choice.sightings == 1:
+        return action
+    earlier = list(memory.sightings.get((action.log_dir, action.inode, action.topic_id), ()))
+    as_of_ms = view.states[view.log_dirs[action.log_dir].broker.cluster].identity.as_of_ms
+    if as_of_ms is not None:
+        earlier.append(Sighting(as_of_ms, now_ms))
+    number = count_sightings(earlier, choice.apart_ms)
+    if number >= choice.sightings:
+        return action
+    seen = (
+        f"seen {count(number, 'time')} of {choice.sightings} that are asked for; one more counts "
+        f"{age(choice.apart_ms)} after the last, by later metadata"
+    )
+    return replace(action, kind=ActionKind.NOTE_SIGHTING, why=f"{action.why}; {seen}", due_ms=None, undo=None)
 
 
 def gather_gate_inputs(

@@ -70,6 +70,10 @@ REPAIRS: Final = FILE_REPAIRS | {ActionKind.STAGE_DUPLICATE}
 """Kinds of actions that ``logstore repair`` proposes."""
 
 
+REMOVING_ACTIONS: Final = STAGING_ACTIONS | {ActionKind.STAGE_DUPLICATE}
+"""Kinds of actions after which a purge deletes something."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedLogDir:
     """A log dir that a plan was made for: its path, its identity, and where its replicas would be staged.
@@ -210,8 +214,9 @@ class Plan:
         created_ms: when the plan was made, in ms since 1970.
         host: name of the machine on which the plan was made.
         user: who made the plan.
-        delay_ms: least time between staging a replica and purging it.
-        policy: the gates that the plan was held to, as text; empty: none, because it has only repairs.
+        delay_ms: least time between staging a replica and purging it, where an action has no due time of its own.
+        policy: the gates and rules that the plan was held to, as text; empty: no gates, because it has only repairs,
+            and no rules.
         log_dirs: every scanned log dir that can be trusted, of the brokers that a plan of repairs is about.
         metadata: the metadata sources, each as text by field: source, location, cluster, digest, age.
         actions: in the order in which they are shown.
@@ -241,6 +246,17 @@ class Plan:
     def needs_clock(self) -> bool:
         """Whether the clock must be right: a due time is made of it. No clock makes a repair of files wrong."""
         return any(action.kind not in FILE_REPAIRS for action in self.actions)
+
+    def delay_of(self, action: Action) -> int:
+        """Return how long what an action stages waits for its purge, in ms."""
+        return self.delay_ms if action.due_ms is None else action.due_ms - self.created_ms
+
+    def delays(self) -> dict[str, int]:
+        """Return topic → how long what is staged of it waits, in ms, and the same for all others with an empty key."""
+        found = {"": self.delay_ms}
+        for action in (each for each in self.actions if each.kind in REMOVING_ACTIONS):
+            found[action.topic] = max(found.get(action.topic, 0), self.delay_of(action))
+        return found
 
     def totals(self) -> dict[str, dict[str, int]]:
         """Count actions and their bytes on the disk, for each kind that occurs."""

@@ -38,7 +38,7 @@ largest come first, because a person reviews few replicas sooner than many.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final
@@ -46,7 +46,8 @@ from typing import Final
 from layout.topic import NAMESPACE_SEPARATOR
 from logstore import check_fields
 from reconciler.errors import UsageError
-from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind
+from reconciler.plan.plan import REMOVING_ACTIONS, STAGING_ACTIONS, Action, ActionKind
+from reconciler.policy import PolicyRules
 from reconciler.verdicts import Verdict
 
 INTERNAL_PREFIX: Final = "__"
@@ -106,6 +107,15 @@ ALLOWABLE: Final = tuple(gate for gate in Gate if gate not in BY_NUMBER)
 """Gates that ``--allow`` opens."""
 
 
+_FIELDS: Final = {
+    "max_age": "oldest_ms",
+    "max_shrink": "most_shrink",
+    "max_share": "most_share",
+    "max_count": "most_count",
+}
+"""The names of a policy's numbers in a policy file, and in options with dashes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Which gates hold and at which numbers; None: there is no such gate.
@@ -141,6 +151,11 @@ class Policy:
     def cautious(cls) -> Policy:
         """Allow metadata of one day, 30 percent shrinking, and staging of 30 percent and 1000 replicas."""
         return cls(DAY_MS, 0.3, 0.3, 1000)
+
+    def with_numbers(self, rules: PolicyRules, but: Collection[str] = ()) -> Policy:
+        """Return the policy with the numbers of a policy file; ``but``: names of those that were given otherwise."""
+        found = {_FIELDS[name]: number.value for name, number in rules.gates.items() if name not in but}
+        return replace(self, **found)  # type: ignore[arg-type]  # check_fields tells a count from a share
 
     def described(self) -> dict[str, str]:
         """Return the policy as text, for the plan."""
@@ -178,6 +193,7 @@ class PlanChoice:
         strays_without_id: whether strays without a topic ID get one too, where a replica lives in their place, its data
             in sync.
         refetched: topics whose replicas with a missing or damaged topic ID are staged, so that they are fetched anew.
+        rules: the policy file's: topics that are never touched or held, longer delays, foreign names that are allowed.
 
     Raises:
         UsageError: one is of another type or negative, or no sighting at all is asked for.
@@ -194,6 +210,7 @@ class PlanChoice:
     internal: tuple[str, ...] = INTERNAL_TOPICS
     strays_without_id: bool = False
     refetched: frozenset[str] = frozenset()
+    rules: PolicyRules = field(default_factory=PolicyRules)
 
     def __post_init__(self) -> None:
         limits = dict.fromkeys(("delay_ms", "need", "apart_ms"), (0.0, _MOST))
@@ -209,6 +226,15 @@ def is_internal_topic(topic: str, patterns: Collection[str] = INTERNAL_TOPICS) -
     """Whether a topic is one of Kafka's own, or its name fits one of the patterns; its namespace does not count."""
     name = topic.rpartition(NAMESPACE_SEPARATOR)[2]
     return name.startswith(INTERNAL_PREFIX) or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def why_forbidden(rules: PolicyRules, action: Action, now_ms: int) -> str | None:
+    """Say why the rules of a policy file forbid an action at a time, a clause; None: they do not."""
+    if action.kind is ActionKind.NOTE_SIGHTING:
+        return None
+    topics = {action.topic, *(topic for topic, _ in action.dropped)}
+    removal = rules.forbids_removal(action.topic, now_ms) if action.kind in REMOVING_ACTIONS else None
+    return rules.forbids_change(sorted(topics)) or removal
 
 
 def cheapest(actions: Sequence[Action], need: int, unsafe: Collection[Action]) -> list[Action]:

@@ -50,16 +50,15 @@ from reconciler.plan.evidence import PlanView, ScannedLogDir
 from reconciler.plan.file import sealed
 from reconciler.plan.gate_inputs import (
     EarlierRuns,
-    Sighting,
     copies_in_doubt,
-    count_sightings,
     gather_gate_inputs,
     led_elsewhere,
+    seen_often_enough,
 )
 from reconciler.plan.gates import GatesShutError, refusals
-from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind, LeftAlone, Plan
-from reconciler.plan.policy import PlanChoice, cheapest, is_internal_topic
-from reconciler.text import age, count
+from reconciler.plan.plan import Action, ActionKind, LeftAlone, Plan
+from reconciler.plan.policy import PlanChoice, cheapest, is_internal_topic, why_forbidden
+from reconciler.text import count
 from reconciler.verdicts import NOTHING_SHOWS, Judged, Row, Verdict, broker_of, epoch_above
 
 
@@ -92,15 +91,15 @@ def make_plan(view: PlanView, choice: PlanChoice, origin: PlanOrigin, memory: Ea
         GatesShutError: one or more gates are shut.
     """
     memory = memory or EarlierRuns()
-    draft = PlanDraft(view, choice, origin.now_ms + choice.delay_ms)
+    draft = PlanDraft(view, choice, origin.now_ms)
     draft.fill()
     possible = [action for action, _ in draft.candidates]
-    picked = [action for action in possible if choice.has(action)]
+    picked = draft.allowed()
     if choice.need is not None:
         copies = copies_in_doubt(view, draft.candidates)
         internal = (each for each in possible if is_internal_topic(each.topic, choice.internal))
         picked = cheapest(picked, choice.need, {*copies.sole, *copies.not_live, *internal})
-    picked = [_seen_often_enough(action, view, choice, memory, origin.now_ms) for action in picked]
+    picked = [seen_often_enough(action, view, choice, memory, origin.now_ms) for action in picked]
     plan = _drafted(draft, picked, choice, origin)
     facts = gather_gate_inputs(view, draft.candidates, picked, choice, memory=memory, now_ms=origin.now_ms)
     shut = refusals(facts, choice.policy)
@@ -120,7 +119,7 @@ def _drafted(draft: PlanDraft, picked: list[Action], choice: PlanChoice, origin:
             origin.host,
             origin.user,
             choice.delay_ms,
-            choice.policy.described(),
+            choice.policy.described() | choice.rules.described(),
             tuple(log_dir.planned for log_dir in view.trusted),
             tuple(_identity(state, cluster) for cluster, state in view.states.items()),
             tuple(picked),
@@ -134,24 +133,6 @@ def _is_counted(judged: Judged) -> bool:
     """Whether a row is one of the replicas: a log dir and the metadata's own log are none, and count where they ail."""
     kind = None if judged.observed is None else judged.observed["kind"]
     return judged.verdict is not Verdict.OK or kind not in (Kind.LOG_DIR, Kind.INTERNAL)
-
-
-def _seen_often_enough(action: Action, view: PlanView, choice: PlanChoice, memory: EarlierRuns, now_ms: int) -> Action:
-    """Return the action, or a note in its place if too few runs have seen the replica unwanted."""
-    if action.kind not in STAGING_ACTIONS or choice.sightings == 1:
-        return action
-    earlier = list(memory.sightings.get((action.log_dir, action.inode, action.topic_id), ()))
-    as_of_ms = view.states[view.log_dirs[action.log_dir].broker.cluster].identity.as_of_ms
-    if as_of_ms is not None:
-        earlier.append(Sighting(as_of_ms, now_ms))
-    number = count_sightings(earlier, choice.apart_ms)
-    if number >= choice.sightings:
-        return action
-    seen = (
-        f"seen {count(number, 'time')} of {choice.sightings} that are asked for; one more counts "
-        f"{age(choice.apart_ms)} after the last, by later metadata"
-    )
-    return replace(action, kind=ActionKind.NOTE_SIGHTING, why=f"{action.why}; {seen}", due_ms=None, undo=None)
 
 
 def _identity(state: DesiredState, cluster: str) -> dict[str, str]:
@@ -181,14 +162,14 @@ class PlanDraft:
 
     Attributes:
         view: the evidence.
-        choice: of the operator: whether strays get a due time, and what is fetched anew.
-        due_ms: when a purge may delete a replica that the plan stages.
+        choice: of the operator: whether strays get a due time, what is fetched anew, and the rules of a policy file.
+        now_ms: when the plan is made, in ms since 1970.
         candidates: actions, each with its judged row.
     """
 
     view: PlanView
     choice: PlanChoice
-    due_ms: int
+    now_ms: int
     candidates: list[tuple[Action, Judged]] = field(default_factory=list)
     _left: dict[tuple[str, Verdict, str], list[tuple[str, str, Judged, Command | None]]] = field(
         default_factory=lambda: defaultdict(list)
@@ -214,9 +195,27 @@ class PlanDraft:
                 self._write_topic_id(each)
             elif each.verdict is Verdict.STRAY and not each.row.wanted:
                 self._stray(each)
-            elif each.verdict in _LEFT or _is_last_copy(each):
+            elif (each.verdict in _LEFT and not self._is_allowed(each)) or _is_last_copy(each):
                 self._leave(each, each.evidence, together=True)
         self._create_all(self._restore_all())
+
+    def allowed(self) -> list[Action]:
+        """Return the chosen actions that no rule forbids; a finding whose action a rule forbids is left alone."""
+        found, stays = list[tuple[BrokerKey, Action]](), set[tuple[BrokerKey, TopicPartition]]()
+        for action, judged in self.candidates:
+            if not self.choice.has(action):
+                continue
+            broker = self.view.log_dirs[action.log_dir].broker
+            why = why_forbidden(self.choice.rules, action, self.now_ms)
+            if why is None:
+                found.append((broker, action))
+                continue
+            stays.add((broker, action.replica))
+            call = replace(self._call(judged), policy=self.choice.rules.path)
+            self._leave(judged, why, command=call.check_policy())
+        # Nothing is created in the place of a replica that has to stay.
+        creates = ActionKind.CREATE
+        return [each for broker, each in found if each.kind is not creates or (broker, each.replica) not in stays]
 
     def left_alone(self) -> Iterator[LeftAlone]:
         """Yield what is left alone: one finding for each log dir, verdict and reason."""
@@ -265,11 +264,19 @@ class PlanDraft:
         name = f"{row['topic']}-{row['partition']}" if judged.observed is None else row["name"]
         self._left[log_dir, judged.verdict, "" if together else reason].append((name, reason, judged, command))
 
+    def _is_allowed(self, judged: Judged) -> bool:
+        """Whether it is a foreign name that the policy allows."""
+        return judged.verdict is Verdict.FOREIGN and self.choice.rules.allows((judged.observed or {})["name"])
+
+    def _due_ms(self, row: Row) -> int:
+        """Return when a purge may delete a replica that the plan stages."""
+        return self.now_ms + self.choice.rules.delay_ms(row["topic"], self.choice.delay_ms)
+
     def _stage(self, judged: Judged) -> None:
         row = judged.observed or {}
         call = replace(self._call(judged), metadata=())
         undo = undo_of_staging(call, row["topic"] or "", row["partition"], row["topic_id"] or str(TopicId.ZERO))
-        self._add(ActionKind.STAGE, judged, row, due_ms=self.due_ms, undo=undo.text)
+        self._add(ActionKind.STAGE, judged, row, due_ms=self._due_ms(row), undo=undo.text)
 
     def _stray(self, judged: Judged) -> None:
         row = judged.observed or {}
@@ -286,7 +293,7 @@ class PlanDraft:
             twin = "" if certain else f"; without a topic ID, and {self._twin(row)}"
             judged = replace(judged, evidence=f"{judged.evidence}{twin}")
             undo = undo_of_stray(row["log_dir"], row["name"])
-            self._add(ActionKind.STAGE_STRAY, judged, row, due_ms=self.due_ms, undo=undo.text)
+            self._add(ActionKind.STAGE_STRAY, judged, row, due_ms=self._due_ms(row), undo=undo.text)
 
     def _twin(self, row: Row) -> str | None:
         """Describe the live replica of a stray's name whose data is in sync; None: there is none.

@@ -29,7 +29,7 @@ from reconciler.plan.evidence import RepairView, last_epoch
 from reconciler.plan.file import sealed
 from reconciler.plan.gate_inputs import led_elsewhere
 from reconciler.plan.plan import CHECKPOINT_REPAIRS, TOPIC_ID_REPAIRS, Action, ActionKind, LeftAlone, Plan
-from reconciler.plan.policy import PlanChoice
+from reconciler.plan.policy import PlanChoice, why_forbidden
 from reconciler.plan.proposal import PlanOrigin
 from reconciler.plan.repair_files import (
     UndecidedDuplicate,
@@ -37,6 +37,7 @@ from reconciler.plan.repair_files import (
     duplicates,
     leftover_action,
 )
+from reconciler.policy import PolicyRules
 from reconciler.verdicts import (
     NOTHING_SHOWS,
     Judged,
@@ -62,6 +63,8 @@ class RepairChoice:
     adopted: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
     """Paths of copies of a replica that stay, where it is live twice, whatever their rank."""
+    rules: PolicyRules = field(default_factory=PolicyRules)
+    """Of a policy file: topics that are never touched or held, and longer delays."""
 
     def __post_init__(self) -> None:
         check_fields(self, UsageError)
@@ -76,6 +79,7 @@ class _RepairDraft:
     """A plan of repairs in the making."""
 
     choice: RepairChoice
+    now_ms: int
     actions: list[Action] = field(default_factory=list)
     left: list[LeftAlone] = field(default_factory=list)
     undecided: list[UndecidedDuplicate] = field(default_factory=list)
@@ -86,6 +90,13 @@ class _RepairDraft:
         elif isinstance(found, UndecidedDuplicate):
             self.undecided.append(found)
         elif found is not None and self.choice.has([found.kind]):
+            why = why_forbidden(self.choice.rules, found, self.now_ms)
+            if why is not None:
+                self.left.append(LeftAlone(found.log_dir, found.name, found.verdict, why))
+                return
+            delay_ms = self.choice.rules.delay_ms(found.topic, -1)
+            if found.kind is ActionKind.STAGE_DUPLICATE and delay_ms >= 0:
+                found = replace(found, due_ms=self.now_ms + delay_ms)
             self.actions.append(found)
 
 
@@ -99,7 +110,7 @@ def propose_repair(
     Returns:
         The plan, and the replicas that are live twice, of which a person has to say which copy stays.
     """
-    draft = _RepairDraft(choice)
+    draft = _RepairDraft(choice, origin.now_ms)
     for path, log_dir in view.log_dirs.items():
         if not log_dir.can_be_trusted:
             reason = f"nothing is repaired in a log dir that cannot be trusted: {log_dir.row['problem'] or 'no broker'}"
@@ -174,7 +185,7 @@ def _plan(draft: _RepairDraft, view: RepairView, origin: PlanOrigin) -> Plan:
         origin.host,
         origin.user,
         PlanChoice().delay_ms,
-        {},
+        draft.choice.rules.described(),
         tuple(log_dir.planned for path, log_dir in view.log_dirs.items() if path in needed),
         tuple(state.identity.as_text() for state in view.states.values()),
         tuple(actions),

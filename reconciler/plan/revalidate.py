@@ -34,6 +34,8 @@ from logstore.scan import Folder, ScanOptions, scan_directories
 from logstore.staging import Staged
 from logstore.store import LogStore, Replica
 from reconciler.plan.plan import CHECKPOINT_REPAIRS, FILE_REPAIRS, TOPIC_ID_REPAIRS, Action, ActionKind, PlannedLogDir
+from reconciler.plan.policy import why_forbidden
+from reconciler.policy import PolicyRules
 from reconciler.text import count, moment
 
 _BYTES, _MODIFIED = VARYING.index("bytes"), VARYING.index("modified_ms")
@@ -61,18 +63,27 @@ class CheckedAction:
 class Revalidation:
     """Checks the actions of one broker; staged replicas are listed once, on first use."""
 
-    def __init__(self, store: LogStore, *, changed_data: bool = False) -> None:
-        """Check through an open store, and so under its locks; ``changed_data``: the replica's data may have changed.
+    def __init__(
+        self, store: LogStore, rules: PolicyRules | None = None, now_ms: int = 0, *, changed_data: bool = False
+    ) -> None:
+        """Check through an open store, and so under its locks.
 
         The replicas must not change meanwhile: all actions are checked before the first is carried out.
+
+        ``rules``: of the policy file as it is now, which may have a hold that the plan does not know; None: there is no
+        file; ``now_ms``: since 1970; ``changed_data``: the replica's data may have changed.
         """
         self._store, self._changed_data = store, changed_data
+        self._rules, self._now_ms = rules or PolicyRules(), now_ms
         self._listed: dict[tuple[str, str, int | None], Staged] | None = None
         self._by_inode: dict[tuple[str, int | None], Staged] = {}
         self._held: dict[str, frozenset[tuple[str, int]] | None] = {}
 
     def check(self, action: Action) -> CheckedAction:
         """Check one action."""
+        forbidden = why_forbidden(self._rules, action, self._now_ms)
+        if forbidden is not None:
+            return CheckedAction(action, RepairStatus.SKIPPED, f"the policy forbids it: {forbidden}")
         reason = self._store.offline.get(action.log_dir)
         if reason is not None:
             return CheckedAction(action, RepairStatus.FAILED, reason)

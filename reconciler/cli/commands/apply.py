@@ -25,6 +25,7 @@ from reconciler.cli.frame import (
     fallback_records,
     may_be_unread,
     parse_duration_option,
+    read_policy,
     say,
     say_step,
     user_name,
@@ -118,7 +119,10 @@ def carry_out_plan(
     check_output(form, output, [each.path for each in plan.log_dirs], [plan_file])
     metrics = MetricsFile(metrics_path, "apply", [each.path for each in plan.log_dirs])
     folder = fallback_records(call.fallback).folder
-    options = ApplyOptions(os.uname().nodename, user_name(), fallback_records=folder, **how)
+    # A hold that was laid since counts, so the file is read again that the plan was made with.
+    call = replace(call, policy=call.policy or plan.policy.get("policy_file"))
+    rules = read_policy(call.policy)
+    options = ApplyOptions(os.uname().nodename, user_name(), fallback_records=folder, rules=rules, **how)
     with _refusals(plan, plan_file, call):
         outcome = apply_plan(plan, options)
     metrics.take(read_apply, outcome)
@@ -214,7 +218,7 @@ def _applied(plan: Plan, plan_file: str, outcome: ApplyOutcome, call: Call) -> A
     ]
     failed = [each for each in outcome.results if each.status is RepairStatus.FAILED]
     full = [each.action.kind in STAGING_ACTIONS for each in failed if os.strerror(errno.ENOSPC) in each.detail]
-    due = moment(time.time_ns() // 1_000_000 + plan.delay_ms) if staged else None
+    due = moment(time.time_ns() // 1_000_000 + min(map(plan.delay_of, staged))) if staged else None
     brokers = tuple(
         tuple(each.path for each in plan.log_dirs if each.broker == broker)
         for broker in dict.fromkeys(each.broker for each in plan.log_dirs)

@@ -39,6 +39,7 @@ def run(
     form: str,
     output: str | None,
     fallback_folder: str | None,
+    policy: str | None,
 ) -> Exit:
     """Say what is wrong with the disks of a broker, in which order it is put right, and what to paste first."""
     fit_address_space()
@@ -52,7 +53,7 @@ def run(
     say_problems(states)
     say_assumed_release(kafka, states)
     sources = specs if specs and specs != (NO_METADATA,) else tuple(each.identity.location for each in states)
-    call = Call((), sources, fallback_folder, kafka, mode, metadata_log_dir)
+    call = Call((), sources, fallback_folder, kafka, mode, metadata_log_dir, policy)
     brokers = examine(inputs, states, call, fallback_records(fallback_folder), now_ms)
     if Format(form) is Format.JSON:
         _write_json(brokers, output)

@@ -34,6 +34,7 @@ from reconciler.cli.frame import (
     parse_duration_option,
     parse_share,
     parse_size,
+    read_policy,
     say,
     say_problems,
     say_step,
@@ -102,8 +103,9 @@ def run(
         max_count,
         frozenset(map(Gate, allowed)),
     )
+    rules, context = read_policy(broker["policy"]), click.get_current_context()
     choice = PlanChoice(
-        policy,
+        policy.with_numbers(rules, [name for name in rules.gates if _is_given(context, name)]),
         parse_duration_option("--delay", delay),
         topics,
         frozenset(verdicts),
@@ -114,6 +116,7 @@ def run(
         internal,
         strays_without_id,
         frozenset(refetched),
+        rules,
     )
     inputs = sort_inputs(paths)
     if inputs.inventories.files:
@@ -128,7 +131,7 @@ def run(
         plan = _planned(view, choice, now_ms)
     except GatesShutError as error:
         metrics.take(read_plan, error.plan, [refusal.gate for refusal in error.refusals])
-        return metrics.written(_show_refused(error, click.get_current_context(), Format(form), output))
+        return metrics.written(_show_refused(error, context, Format(form), output))
     metrics.take(read_plan, plan)
     _show(plan, Format(form), output)
     _say_sum(plan, choice)
@@ -170,7 +173,7 @@ def command_that_opens(context: click.Context, options: Iterable[tuple[str, str]
     for parameter in context.command.params:
         # An option that only stands for another one has no value of its own.
         name = parameter.name or ""
-        if name not in context.params or context.get_parameter_source(name) in (ParameterSource.DEFAULT, None):
+        if name not in context.params or not _is_given(context, name):
             continue
         value = context.params[name]
         option = max(parameter.opts, key=len)
@@ -180,6 +183,11 @@ def command_that_opens(context: click.Context, options: Iterable[tuple[str, str]
             for each in value if parameter.multiple else [value]:
                 words += [option] if value is True else [option, str(each)]
     return Command("plan", (*words, *(word for pair in added for word in pair)))
+
+
+def _is_given(context: click.Context, name: str) -> bool:
+    """Whether an option was given, on the command line or by a setting."""
+    return context.get_parameter_source(name) not in (ParameterSource.DEFAULT, None)
 
 
 def _number(value: str) -> tuple[int, str]:

@@ -68,6 +68,7 @@ def run(
     notes: bool,
     limit: int | None,
     fallback_folder: str | None,
+    policy: str | None,
 ) -> Exit:
     """Tell before a broker is started whether it would start here, and what it would do to what lies here."""
     if not is_anything_there(paths):
@@ -86,7 +87,7 @@ def run(
     asked = broker_in_question(kafka, mode, seen, states.values())
     answer = preflight(seen, asked, states, now_ms)
     sources = () if NO_METADATA in specs else specs or tuple(state.identity.location for state in states.values())
-    rows = _rows(answer, Call(paths, sources, fallback_folder, kafka, mode, metadata_log_dir), notes=notes)
+    rows = _rows(answer, Call(paths, sources, fallback_folder, kafka, mode, metadata_log_dir, policy), notes=notes)
     match Format(form):
         case Format.TABLE:
             _show(rows, output, limit)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from layout.directory_name import DirectoryKind, parse
@@ -23,6 +23,7 @@ from reconciler.cli.frame import (
     log_dirs_in,
     on_signals,
     parse_rate,
+    read_policy,
     say,
     say_in_use,
     say_step,
@@ -40,6 +41,7 @@ from reconciler.text import count, listed, moment, size
 
 if TYPE_CHECKING:
     from reconciler.cli.frame import SecondLook
+    from reconciler.policy import PolicyRules
 
 Result = TypeVar("Result")
 
@@ -75,12 +77,14 @@ def run(
     metrics = MetricsFile(metrics_path, "purge", log_dirs)
     if metrics_path is not None and not dry_run:
         rules.progress = PurgeProgress(metrics_path)
+    kept = _KeptByPolicy(read_policy(call.policy), rules.now_ms)
     look: SecondLook | None = None
     if specs:
         from reconciler.cli.frame import ask_again  # which loads Arrow
 
         look = ask_again(call, fallback)
-        rules.veto = look.veto
+    if specs or kept.rules.path:
+        rules.veto = lambda staged: kept.veto(staged) or (None if look is None else look.veto(staged))
     with ExitStack() as stack:
         opened = OpenedLogDirs(stack)
         if dry_run:
@@ -91,7 +95,7 @@ def run(
             reports.sort(key=lambda report: list(map(os.path.abspath, log_dirs)).index(report.log_dir))
     metrics.take(read_purge, reports, _brokers(log_dirs), dry_run=dry_run)
     for report in reports:
-        _print_report(report, dry_run=dry_run)
+        _print_report(report, kept, dry_run=dry_run)
     say_unseen(reports)
     wanted = [] if look is None else _wanted_steps(reports, look)
     _say_ways_on(wanted, reports, call)
@@ -100,7 +104,7 @@ def run(
         return metrics.written(Exit.INTERRUPTED)
     done = any(report.purged or report.failures for report in reports)
     if locations and not (dry_run or waiting or done):
-        _say_nothing(locations, call)
+        _say_nothing(locations, kept, call)
         waiting = True
     failed = any(not report.is_whole for report in reports)
     code = Exit.PARTLY_FAILED if failed else opened.code(len(reports))
@@ -123,7 +127,28 @@ def _throttle(clock: Clock, rate: str | None, unlinks: int | None) -> Throttle |
     return Throttle(clock, bytes_per_s=None if rate is None else parse_rate(rate), unlinks_per_s=unlinks)
 
 
-def _say_nothing(locations: tuple[str, ...], call: Call) -> None:
+@dataclass(slots=True)
+class _KeptByPolicy:
+    """What the policy keeps of all that is due, by log dir and location."""
+
+    rules: PolicyRules
+    now_ms: int
+    places: set[tuple[str, str]] = field(default_factory=set)
+
+    def veto(self, staged: Staged) -> str | None:
+        """Say why a staged directory that is due stays; None: no rule keeps it."""
+        topic = None if staged.partition is None else staged.partition.topic
+        why = self.rules.forbids_removal(topic, self.now_ms)
+        if why is not None:
+            self.places.add((staged.log_dir, staged.location))
+        return None if why is None else f"the policy keeps it: {why}"
+
+
+def _say_nothing(locations: tuple[str, ...], kept: _KeptByPolicy, call: Call) -> None:
+    if kept.places:
+        warn(f"nothing was purged: the policy {call.policy} keeps {listed(sorted(name for _, name in kept.places))}")
+        say_step(Step("see what is held, and until when", call.check_policy()))
+        return
     warn(f"nothing was purged: {listed(locations)} is not staged here with a record, or is not due")
     why = "see what is staged, and from when on a purge may take it; --before-due takes it now"
     say_step(Step(why, call.staged()))
@@ -196,13 +221,15 @@ def until_interrupted(work: Callable[[], Result], cancel: threading.Event) -> Re
         return pool.submit(work).result()
 
 
-def _print_report(report: LogDirPurge, *, dry_run: bool) -> None:
+def _print_report(report: LogDirPurge, kept: _KeptByPolicy, *, dry_run: bool) -> None:
     """Print the lines that a dry run prints too to standard output, and the facts of a real run to standard error."""
     lines = [] if verbosity() is Verbosity.QUIET else _lines(report)
     sums = f"{count(len(report.purged), 'directory', 'directories')}"
     sums += f", {size(sum(purged.bytes for purged in report.purged))}"
     if report.not_due:
         sums += f"; {count(report.not_due)} not due, the next at {moment(report.next_due_ms)}"
+    held = sum(path == report.log_dir for path, _ in kept.places)
+    sums += f"; {count(held)} due and kept by the policy" if held else ""
     tell_of(report.log_dir, [*lines, sums])
     if report.waiting:
         waiting = count(report.waiting, "directory that is due lies", "directories that are due lie")
@@ -215,8 +242,8 @@ def _print_report(report: LogDirPurge, *, dry_run: bool) -> None:
     if report.held:
         holders = listed(sorted({str(held.process) for held in report.held}))
         files = count(len({held.name for held in report.held}), "file")
-        held = f"{size(report.held_open_bytes)} in {files} held open by {holders}"
-        say(f"{report.log_dir}: {held}: that space returns when the process lets go")
+        open_files = f"{size(report.held_open_bytes)} in {files} held open by {holders}"
+        say(f"{report.log_dir}: {open_files}: that space returns when the process lets go")
     if not dry_run and report.freed_bytes is not None:
         say(f"{report.log_dir}: {freed_text(report.freed_bytes, report.expected_bytes)}")
     if report.cancelled:

@@ -25,6 +25,7 @@ from reconciler.cli.frame import (
     destination,
     is_standard,
     may_be_unread,
+    read_policy,
     say,
     say_problems,
     say_step,
@@ -74,7 +75,10 @@ def run(
     call = Call(paths, specs, fallback_folder, **broker)
     if paths:
         choice = RepairChoice(
-            frozenset(map(ActionKind, only)), frozenset(adopted), frozenset(map(os.path.abspath, kept))
+            frozenset(map(ActionKind, only)),
+            frozenset(adopted),
+            frozenset(map(os.path.abspath, kept)),
+            read_policy(call.policy),
         )
         return _make(call, choice, Format(form), output, now_ms=now_ms)
     if plan_file is not None:

@@ -27,10 +27,12 @@ from reconciler.cli.frame import (
     fallback_records,
     log_dirs_in,
     open_page,
+    read_policy,
     say_step,
     warn,
 )
 from reconciler.next_steps import Call, step_of_strays
+from reconciler.policy import PolicyRules
 from reconciler.text import NOTHING, Column, age, count, csv_text, moment, size
 
 SCHEMA_VERSION = 1
@@ -44,7 +46,8 @@ class StagedRow:
     Attributes:
         log_dir: path of the log dir.
         location: the value for ``--location``.
-        state: ``due``, ``staged``, ``stray`` (a broker left it), or ``damaged`` (its record is unusable).
+        state: ``due``, ``staged``, ``held`` (the policy keeps it, due or not), ``stray`` (a broker left it), or
+            ``damaged`` (its record is unusable).
         topic: full name; None: unknown.
         partition: None: unknown.
         topic_id: None: it has none, or it is unknown.
@@ -55,6 +58,7 @@ class StagedRow:
         verdict: why it was staged.
         returns_to: the path below its log dir to which ``logstore restore`` would move it; None: unknown.
         problem: why it cannot be purged or restored, in one sentence.
+        held: the rule of the policy that keeps it from every purge; None: there is none.
     """
 
     log_dir: str
@@ -70,6 +74,7 @@ class StagedRow:
     verdict: str | None
     returns_to: str | None
     problem: str | None
+    held: str | None
 
 
 def run(
@@ -79,7 +84,8 @@ def run(
     log_dirs = log_dirs_in(paths)
     check_output(Format(form), output, log_dirs)
     now_ms = time.time_ns() // 1_000_000
-    rows, unreadable = _rows(log_dirs, fallback_records(fallback_folder), now_ms)
+    rules = read_policy(broker["policy"])
+    rows, unreadable = _rows(log_dirs, fallback_records(fallback_folder), rules, now_ms)
     match Format(form):
         case Format.TABLE:
             _show(rows, output, now_ms, readable=len(log_dirs) - len(unreadable), unreadable=len(unreadable))
@@ -94,12 +100,14 @@ def run(
     return Exit.PARTLY_FAILED if unreadable else Exit.CLEAN
 
 
-def _rows(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tuple[list[StagedRow], list[str]]:
+def _rows(
+    log_dirs: Sequence[str], fallback: FallbackRecords, rules: PolicyRules, now_ms: int
+) -> tuple[list[StagedRow], list[str]]:
     rows, unreadable = [], []
     for path in log_dirs:
         try:
             with ReadOnlyLogDir.open(path) as log_dir:
-                rows += [_row(log_dir, staged, now_ms) for staged in find_staged(log_dir, fallback)]
+                rows += [_row(log_dir, staged, rules, now_ms) for staged in find_staged(log_dir, fallback)]
                 for sentence in damaged_lines(log_dir, fallback):
                     warn(f"{sentence}; what it said is lost, and the lines round it are not")
         except LogStoreError as error:
@@ -109,18 +117,20 @@ def _rows(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tu
     return rows, unreadable
 
 
-def _row(log_dir: LogDirView, staged: Staged, now_ms: int) -> StagedRow:
+def _row(log_dir: LogDirView, staged: Staged, rules: PolicyRules, now_ms: int) -> StagedRow:
     record, problem, home = staged.record, staged.problem, None
     try:
         home = planned_restore(log_dir, staged).path
     except LogStoreError as error:
         problem = problem or str(error)
     files, number_of_bytes = _weigh(log_dir, staged)
+    topic = None if staged.partition is None else staged.partition.topic
+    held = None if record is None else rules.forbids_removal(topic, now_ms)
     return StagedRow(
         log_dir=log_dir.path,
         location=staged.location,
-        state=_state(staged, now_ms),
-        topic=None if staged.partition is None else staged.partition.topic,
+        state=_state(staged, now_ms) if held is None else "held",
+        topic=topic,
         partition=None if staged.partition is None else staged.partition.partition,
         topic_id=str(staged.topic_id) if staged.topic_id not in (None, TopicId.ZERO) else None,
         bytes=number_of_bytes,
@@ -130,6 +140,7 @@ def _row(log_dir: LogDirView, staged: Staged, now_ms: int) -> StagedRow:
         verdict=None if record is None else record.verdict,
         returns_to=home,
         problem=problem,
+        held=held,
     )
 
 
@@ -173,7 +184,9 @@ def _show(rows: Sequence[StagedRow], output: str | None, now_ms: int, *, readabl
             due = sum(row.bytes or 0 for row in below if row.state == "due")
             opened.line(f"{log_dir}: {count(len(below), 'directory', 'directories')}, {size(due)} of them due", "bold")
             opened.table(
-                columns, (_cells(row, now_ms) for row in below), {"due": "yellow", "stray": "yellow", "damaged": "red"}
+                columns,
+                (_cells(row, now_ms) for row in below),
+                {"due": "yellow", "held": "cyan", "stray": "yellow", "damaged": "red"},
             )
             opened.line()
         if not rows and readable:
@@ -192,7 +205,7 @@ def _cells(row: StagedRow, now_ms: int) -> tuple[str, ...]:
         due,
         row.verdict or NOTHING,
         row.location,
-        row.problem or row.returns_to or NOTHING,
+        " · ".join(filter(None, (row.held, row.problem or row.returns_to))) or NOTHING,
     )
 
 

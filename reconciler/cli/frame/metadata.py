@@ -90,8 +90,12 @@ def _asking_others(inputs: Inputs) -> str:
     context = click.get_current_context(silent=True)
     verb, given = "audit", (*inputs.folders, *inputs.inventories.files)
     if context is not None and context.info_name is not None:
-        path = context.params.get("path")
-        verb, given = context.info_name, (path,) if path else context.params.get("paths", given)
+        verb, *words = context.command_path.split()[1:] or [context.info_name]
+        for each in context.command.params:
+            if isinstance(each, click.Argument) and each.name is not None:
+                value = context.params.get(each.name)
+                words += value if isinstance(value, tuple) else [value] if value else []
+        given = tuple(words) or given
     return Command(verb, (*given, "--metadata", "SOURCE")).text
 
 

@@ -12,6 +12,7 @@ import getpass
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -26,12 +27,16 @@ from reconciler.next_steps import FALLBACK_FOLDER
 
 if TYPE_CHECKING:
     from logstore.log_dir import FallbackRecords
+    from reconciler.policy import PolicyRules
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 TEXT_FORMATS = (Format.TABLE, Format.JSON, Format.NDJSON, Format.CSV)
 
 FALLBACK_VARIABLE = "LOGSTORE_SPARE_RECORDS"
+
+_POLICY_LIMIT = 1 << 20
+"""The largest policy that is read, in bytes."""
 
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kMGT]?)i?B?", re.ASCII)
@@ -136,7 +141,11 @@ _MODES = ("kraft", "zookeeper", "migration")
 
 
 def broker_options(function: Function) -> Function:
-    """Add ``--kafka``, ``--mode`` and ``--metadata-log-dir``, alike in every command that asks about a start."""
+    """Add ``--kafka``, ``--mode`` and ``--metadata-log-dir``, alike in every command that asks about a start.
+
+    With ``--policy``, for the commands that are printed.
+    """
+    function = policy_option(function)
     for option in (
         click.option(
             "--metadata-log-dir",
@@ -166,6 +175,7 @@ def passed_on_options(function: Function) -> Function:
     The command takes them as ``**broker``, and gives them to its ``Call``.
     """
     why = "Passed on to the commands that are printed, as 'logstore doctor' takes it."
+    function = policy_option(function)
     for option in (
         click.option("--metadata-log-dir", metavar="DIR", help=why),
         click.option("--mode", type=click.Choice(_MODES), help=why),
@@ -173,6 +183,37 @@ def passed_on_options(function: Function) -> Function:
     ):
         function = option(function)
     return function
+
+
+def policy_option(function: Function) -> Function:
+    """Add the option ``--policy``, alike in every command that plans, stages or purges, or prints one that does."""
+    return click.option(
+        "--policy",
+        metavar="FILE",
+        help="Rules as TOML: delays by topic, topics never to touch, legal holds, foreign names that are allowed, the "
+        "numbers of the gates; 'logstore policy check' says what they mean. Commands that are printed take it too.",
+    )(function)
+
+
+def read_policy(path: str | None) -> PolicyRules:
+    """Read a policy file; None: there is none, and so no rule.
+
+    Raises:
+        UsageError: it cannot be read, or something in it is a mistake.
+    """
+    from logstore import UnreadableFileError
+    from logstore.fs import read_small_file  # which takes longer to load than click
+    from reconciler.policy import PolicyRules, parse_policy
+
+    if path is None:
+        return PolicyRules()
+    try:
+        data = read_small_file(os.path.realpath(path), _POLICY_LIMIT)
+    except UnreadableFileError as error:
+        raise UsageError(f"policy {path} {error}") from error
+    if data is None:
+        raise UsageError(f"policy {path}: there is no such file; name the present one with --policy")
+    return replace(parse_policy(path, data), path=os.path.abspath(path))
 
 
 def _checked_release(_: click.Context, __: click.Parameter, release: str | None) -> str | None:
@@ -269,14 +310,12 @@ def parse_share(text: str) -> float:
     Raises:
         UsageError: the text is no share, or not between 0 and 1.
     """
-    digits = text.strip()
+    from reconciler import policy  # which loads what reads settings
+
     try:
-        share = float(digits.removesuffix("%")) / (100 if digits.endswith("%") else 1)
-    except ValueError:
-        share = -1
-    if not 0 <= share <= 1:
-        raise UsageError(f"--max-share: {text!r:.40} is no share: 30% or 0.3 is expected")
-    return share
+        return policy.parse_share(text)
+    except UsageError as error:
+        raise UsageError(f"--max-share: {error}") from error
 
 
 def user_name() -> str:

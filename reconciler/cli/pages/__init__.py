@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from reconciler.cli.pages.explanation import Explanation, judge_name, scan_rows
     from reconciler.cli.pages.file_page import explain_file
     from reconciler.cli.pages.plan_pages import show_plan, write_outcome, write_undone
+    from reconciler.cli.pages.policy_page import CheckedPolicy, show_policy, write_policy
     from reconciler.cli.pages.reconcile_page import WORDS, RequestReport, error_name, write_report
 else:
     __getattr__ = lazy_exports(
@@ -25,12 +26,14 @@ else:
             "explanation": ("Explanation", "judge_name", "scan_rows"),
             "file_page": ("explain_file",),
             "plan_pages": ("show_plan", "write_outcome", "write_undone"),
+            "policy_page": ("CheckedPolicy", "show_policy", "write_policy"),
             "reconcile_page": ("RequestReport", "WORDS", "error_name", "write_report"),
         },
     )
 
 __all__ = [
     "WORDS",
+    "CheckedPolicy",
     "Explanation",
     "RequestReport",
     "broken",
@@ -44,7 +47,9 @@ __all__ = [
     "show_audit",
     "show_examination",
     "show_plan",
+    "show_policy",
     "write_outcome",
+    "write_policy",
     "write_report",
     "write_undone",
 ]

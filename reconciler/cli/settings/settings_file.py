@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 import shlex
-import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,23 +18,23 @@ from typing import Any
 import click
 
 from reconciler.errors import UsageError
+from reconciler.text import TomlFile
 
 DEFAULT_PLACES = ("/etc/logstore.toml", "~/.config/logstore.toml")
 """Files that are read where they are there; the later one counts more."""
 
 LOG_DIRS, LOG_FORMAT = "log_dirs", "log_format"
-GENERAL = (LOG_DIRS, "metadata", "spare_records", "kafka", "mode", "metadata_log_dir")
+GENERAL = (LOG_DIRS, "metadata", "spare_records", "policy", "kafka", "mode", "metadata_log_dir")
 """Settings at the top of a file, each of every verb that has such an option; :data:`LOG_FORMAT` is of all verbs."""
 
 _OF_A_BROKERS_DISKS = {
     **dict.fromkeys(("doctor", "scan", "audit", "preflight", "watch", "plan", "repair", "staged", "explain"), False),
     **dict.fromkeys(("restore", "purge", "reconcile", "convert"), True),
-    "namespace list": False,
+    **dict.fromkeys(("namespace list", "policy check"), False),
     **{f"namespace {name}": True for name in ("create", "delete", "move", "rename")},
 }
 """Verb whose log dirs are all those of brokers → whether it changes what lies there."""
 
-_HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]")
 _DASHES = str.maketrans("- ", "__")
 
 
@@ -192,30 +190,20 @@ def _read_file(
     of_verbs: dict[tuple[str, str], _Setting],
 ) -> None:
     try:
-        with open(path, "rb") as file:
-            data = file.read(1 << 20)
-        text = data.decode()
-        document = tomllib.loads(text)
+        with open(path, "rb") as opened:
+            file = TomlFile.parse(path, opened.read(1 << 20))
     except OSError as error:
         raise UsageError(f"settings {path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise UsageError(f"{path}:{line}: this is no UTF-8, as TOML is") from error
-    except tomllib.TOMLDecodeError as error:
-        match = re.search(r"^(.*) \(at line (\d+), column \d+\)$", str(error))
-        what, place = (match[1], match[2]) if match else (str(error), str(text.count("\n") + 1))
-        raise UsageError(f"{path}:{place}: this is no TOML: {what}") from error
-    for key, value in document.items():
+    for key, value in file.document.items():
         name = key.translate(_DASHES)
         if isinstance(value, dict) and key in verbs:
             for verb, option, each in _options_in(key, value):
-                origin = f"{path}:{_line_of(text, option, verb.replace(' ', '.'))}"
-                of_verbs[verb, option.translate(_DASHES)] = _Setting(each, origin)
+                of_verbs[verb, option.translate(_DASHES)] = _Setting(each, file.place(option, verb.replace(" ", ".")))
         elif name in (*GENERAL, LOG_FORMAT) and not isinstance(value, dict):
-            general[name] = _Setting(value, f"{path}:{_line_of(text, key)}")
+            general[name] = _Setting(value, file.place(key))
         else:
             known = f"a setting is one of {', '.join((*GENERAL, LOG_FORMAT))}, and a table has the name of a verb"
-            raise UsageError(f"{path}:{_line_of(text, key)}: {key!r:.60} is no setting: {known}")
+            raise UsageError(f"{file.place(key)}: {key!r:.60} is no setting: {known}")
 
 
 def _options_in(verb: str, table: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
@@ -225,17 +213,3 @@ def _options_in(verb: str, table: Mapping[str, Any]) -> Iterator[tuple[str, str,
             yield from ((f"{verb} {name}", option, each) for option, each in value.items())
         else:
             yield verb, name, value
-
-
-def _line_of(text: str, key: str, table: str = "") -> int:
-    """Find the line of a key at the top of a file, in a table, or of a table itself; the first line where it hides."""
-    inside = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        header = _HEADER.match(line)
-        if header:
-            inside = ".".join(each.strip("\"' ") for each in header[1].split("."))
-            if not table and inside.split(".")[0] == key:
-                return number
-        elif inside == table and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line):
-            return number
-    return 1

@@ -63,6 +63,10 @@ class Disks:
         self.done("plan", self.disk, *self.metadata, *limits, *allowed, "-o", self.file("plan"))
         return self.file("plan")
 
+    def policy(self) -> str:
+        Path(self.file("policy")).write_text("foreign = ['lost+found']\n", encoding="utf-8")
+        return self.file("policy")
+
     def staged(self) -> str:
         self.done("apply", self.plan())
         return self.disk
@@ -128,6 +132,9 @@ VERBS = {
     ),
     "preflight": Verb(lambda on: ["preflight", on.disk, *on.metadata], "reconciler.preflight.judgement:preflight"),
     "plan": Verb(lambda on: ["plan", on.disk, *on.metadata], "reconciler.plan.proposal:make_plan"),
+    "policy check": Verb(
+        lambda on: ["policy", "check", on.policy(), on.disk, *on.metadata], "reconciler.plan.proposal:make_plan"
+    ),
     "apply": Verb(lambda on: ["apply", on.plan()], "reconciler.plan.apply:_ApplyRun._stage", changes=True),
     "reconcile": Verb(lambda on: ["reconcile", *on.request()], "reconciler.broker.carry_out:carry_out", changes=True),
     "topic-ids": Verb(lambda on: ["topic-ids", "zk:2181"], "reconciler.topic_ids.write:read_cluster"),

@@ -19,7 +19,7 @@ from tests.reconciler.cli.conftest import CLUSTER, ORDERS, Cluster, long_written
 
 Run = Callable[..., Result]
 SILENT = {"scan", "watch", "where", "diff", "simulate", "reconcile", "convert", "namespace", "topic-ids"}
-SILENT |= {"help", "runbook", "completion"}  # of pages, which know no disks
+SILENT |= {"help", "runbook", "completion", "policy"}  # of pages, which know no disks, and of a file
 """Verbs that print no command which asks about a start, or whose log dirs are no real broker's."""
 
 
@@ -58,7 +58,9 @@ def broken(cluster: Cluster, tmp_path: Path) -> list[str]:
 def told(tmp_path: Path) -> list[str]:
     spare = str(tmp_path / "spare")
     elsewhere = str(tmp_path / "disks" / "broker-2")
-    return ["--kafka", "3.7.1", "--mode", "kraft", "--metadata-log-dir", elsewhere, "--spare-records", spare]
+    (tmp_path / "policy.toml").write_text("foreign = ['lost+found']\n", encoding="utf-8")
+    policy = ["--policy", str(tmp_path / "policy.toml")]
+    return ["--kafka", "3.7.1", "--mode", "kraft", "--metadata-log-dir", elsewhere, "--spare-records", spare, *policy]
 
 
 def test_no_command_from_the_first_to_the_last_drops_what_was_said_of_the_broker(
@@ -96,7 +98,7 @@ def test_every_verb_that_prints_commands_takes_what_they_need(verb: str) -> None
     command = logstore.get_command(click.Context(logstore), verb)
     assert command is not None
     taken = {option for parameter in command.params for option in parameter.opts}
-    assert {"--kafka", "--mode", "--metadata-log-dir", "--spare-records"} <= taken
+    assert {"--kafka", "--mode", "--metadata-log-dir", "--spare-records", "--policy"} <= taken
 
 
 def test_a_release_that_nobody_knows_is_refused_before_it_is_passed_on(broken: list[str], run: Run) -> None:

@@ -23,6 +23,7 @@ VERBS = {
     "explain": ("explain", "{disk}/orders-1", "--metadata", "{metadata}"),
     "namespace": ("namespace", "create", "org", "{disk}"),
     "plan": ("plan", "{disk}", "--metadata", "{metadata}"),
+    "policy": ("policy", "check", "{folder}/policy.toml", "{disk}", "--metadata", "{metadata}"),
     "preflight": ("preflight", "{disk}", "--metadata", "{metadata}"),
     "purge": ("purge", "{disk}"),
     "purge --dry-run": ("purge", "{disk}", "--dry-run"),
@@ -46,6 +47,7 @@ def disk(run: Run, cluster, tmp_path: Path) -> Path:
         allowed = ("--max-share", "100%") if verb == "plan" else ()
         run(verb, disk, "--metadata", cluster.metadata, "-o", tmp_path / file, *allowed)
     (tmp_path / "request.json").write_bytes(encode_json(stop_replica("orders", 0), 4))
+    (tmp_path / "policy.toml").write_text("foreign = ['lost+found']\n")
     shutil.rmtree(disk)
     disk.mkdir()
     return disk

@@ -56,6 +56,7 @@ def test_each_one_says_what_it_was_when_it_goes_and_where_it_would_go_back_to(ru
         "verdict": "NOT_ASSIGNED",
         "returns_to": "orders-0",
         "problem": None,
+        "held": None,
     }
     assert (by_state["stray"]["topic"], by_state["stray"]["returns_to"]) == ("orders", "orders-7")
 

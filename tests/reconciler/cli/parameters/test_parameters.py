@@ -20,7 +20,7 @@ from tests.reconciler.cli.conftest import Cluster
 from tests.reconciler.cli.settings.test_quiet_and_verbose import every_command
 
 VERBS = sorted(path.stem for path in Path(parameters.__file__).parent.glob("[a-z]*.py"))
-PASSED_ON = {"release", "mode", "metadata_log_dir"}
+PASSED_ON = {"release", "mode", "metadata_log_dir", "policy"}
 
 
 def test_what_is_passed_on_are_words_of_a_call() -> None:
