@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
+    from reconciler.audit.amend import with_inventories, with_policy
     from reconciler.audit.embedded import audit
     from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS_FILE, SUMMARY_FILE, TOPICS_FILE
     from reconciler.audit.fleet import FLEET_SCHEMA, FleetFinding, FleetKey
@@ -12,12 +13,13 @@ if TYPE_CHECKING:
     from reconciler.audit.next_steps import BrokerCalls, advised_steps, with_next
     from reconciler.audit.report import EarlierRun, render_report
     from reconciler.audit.report_json import AUDIT_SCHEMA_VERSION, by_urgency, write_findings, write_summary
-    from reconciler.audit.result import Accepted, AuditResult, VerdictTotal, with_inventories
+    from reconciler.audit.result import Accepted, AuditResult, VerdictTotal
     from reconciler.audit.spark import spark_findings
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
+            "amend": ("with_inventories", "with_policy"),
             "embedded": ("audit",),
             "findings": ("FINDINGS_FILE", "FINDING_SCHEMA", "SUMMARY_FILE", "TOPICS_FILE"),
             "fleet": ("FLEET_SCHEMA", "FleetFinding", "FleetKey"),
@@ -25,7 +27,7 @@ else:
             "next_steps": ("BrokerCalls", "advised_steps", "with_next"),
             "report": ("EarlierRun", "render_report"),
             "report_json": ("AUDIT_SCHEMA_VERSION", "by_urgency", "write_findings", "write_summary"),
-            "result": ("Accepted", "AuditResult", "VerdictTotal", "with_inventories"),
+            "result": ("Accepted", "AuditResult", "VerdictTotal"),
             "spark": ("spark_findings",),
         },
     )
@@ -54,6 +56,7 @@ __all__ = [
     "spark_findings",
     "with_inventories",
     "with_next",
+    "with_policy",
     "write_findings",
     "write_summary",
 ]

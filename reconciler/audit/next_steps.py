@@ -39,7 +39,7 @@ class BrokerCalls:
 
     def __init__(self, result: AuditResult, call: Call | None = None) -> None:
         """Take the audit, and how the command was called; None: only what the result says is known."""
-        self._call = call or Call()
+        self._call, self._result = call or Call(), result
         self._sources = {source.cluster_id: source.location for source in result.metadata}
         self._log_dirs = {
             (broker.cluster_id, broker.node_id): tuple(str(each["log_dir"]) for each in broker.log_dirs)
@@ -56,6 +56,12 @@ class BrokerCalls:
             alone = () if finding["log_dir"] is None else (finding["log_dir"],)
             self._kept[key] = self._made(finding["cluster_id"], self._log_dirs.get(broker, alone))
         return self._kept[key]
+
+    def step_of(self, finding: Mapping[str, Any]) -> Step | None:
+        """Return what comes next for a finding; None: nobody has to act."""
+        if self._result.is_allowed(finding):
+            return None
+        return step_of_finding(Verdict(finding["verdict"]), finding, self.of(finding))
 
     def only(self) -> Call | None:
         """Return the call for the only broker of the audit; None: there are several, or none."""
@@ -77,12 +83,18 @@ def advised_steps(result: AuditResult, verdicts: Iterable[Verdict], call: Call |
     for verdict in verdicts:
         if verdict in BENIGN:
             continue
-        for finding in result.most_urgent(1, (verdict,)).to_pylist():
+        for finding in _first(result, verdict):
             step = step_of_finding(verdict, finding, calls.of(finding))
             if step is not None:
                 mode = modes.get(finding["cluster_id"], modes.get(None))
                 found.append(AdvisedStep(verdict, advice_of(verdict, mode), step))
     return found
+
+
+def _first(result: AuditResult, verdict: Verdict) -> list[dict[str, Any]]:
+    """Return the most urgent finding of a verdict that asks for action, in a list; empty: there is none."""
+    found = result.most_urgent(1 + result.allowed.get(verdict, 0), (verdict,)).to_pylist()
+    return [finding for finding in found if not result.is_allowed(finding)][:1]
 
 
 def first_step(result: AuditResult, steps: Sequence[AdvisedStep], call: Call | None = None) -> Step | None:
@@ -106,7 +118,7 @@ def with_next(tables: Iterable[pa.Table], calls: BrokerCalls) -> Iterator[pa.Tab
     for table in tables:
         commands = []
         for finding in json_objects(table.select(_ASKED)):
-            step = step_of_finding(Verdict(finding["verdict"]), finding, calls.of(finding))
+            step = calls.step_of(finding)
             commands.append(None if step is None else step.text)
         yield table.append_column("next", pa.array(commands, pa.string()))
 

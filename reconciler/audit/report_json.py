@@ -57,6 +57,7 @@ def summary(result: AuditResult, call: Call | None = None) -> dict[str, Any]:
         "disk_bytes": dict(result.disk_bytes),
         "doubts": dict(result.doubts),
         "accepted": list(result.accepted),
+        "allowed": dict(result.allowed),
         "fleet": [finding.as_row() | {"next": next_of_fleet(finding.kind, calls)} for finding in result.fleet],
         "notes": list(result.notes),
         "next": [

@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from logstore.rows import InventorySet
 from reconciler.audit.dimension_tables import parquet_files
 from reconciler.audit.findings import FINDING_SCHEMA, MAY_BE_NEWER, TOTALS
 from reconciler.audit.fleet import (
@@ -30,11 +29,11 @@ from reconciler.audit.fleet import (
     other_clusters,
     own_metadata,
     to_findings,
-    unreadable_inventories,
     unreported_brokers,
 )
 from reconciler.audit.incremental import Basis
 from reconciler.desired import DesiredState, MetadataIdentity, SavedTable
+from reconciler.policy import PolicyRules
 from reconciler.text import count, listed
 from reconciler.verdicts import BENIGN, URGENCY, Verdict
 
@@ -133,6 +132,10 @@ class AuditResult:
     doubts: Mapping[str, int] = field(default_factory=dict)
     """Rows by verdict that are in doubt, among those in :attr:`totals`; a verdict without any is not listed."""
     accepted: tuple[Accepted, ...] = ()
+    allowed: Mapping[str, int] = field(default_factory=dict)
+    """Rows by verdict that a policy allows, among those in :attr:`totals`."""
+    rules: PolicyRules = field(default_factory=PolicyRules, compare=False)
+    """The policy; without one, no rule."""
     scans: tuple[ScannedLogDir, ...] = field(default=(), compare=False)
     kept: int = field(default=0, compare=False)
     """Brokers whose findings are those of an earlier audit, because nothing changed that they rest on."""
@@ -155,13 +158,18 @@ class AuditResult:
 
     @property
     def is_clean(self) -> bool:
-        """Whether no finding asks for action, but what is :attr:`accepted`."""
+        """Whether no finding asks for action, but what is :attr:`accepted` or :attr:`allowed`."""
         doubt = Accepted.DOUBT in self.accepted
         kinds = {_ACCEPTED_KINDS[each] for each in self.accepted if each in _ACCEPTED_KINDS}
         totals = {name: total - (self.doubts.get(name, 0) if doubt else 0) for name, total in self.totals.items()}
+        totals = {name: total - self.allowed.get(name, 0) for name, total in totals.items()}
         return not any(total for name, total in totals.items() if Verdict(name) not in BENIGN) and all(
             each.kind in kinds or (doubt and each.doubt is not None) for each in self.fleet
         )
+
+    def is_allowed(self, finding: Mapping[str, Any]) -> bool:
+        """Whether the policy allows what a finding is about, so that nobody has to act."""
+        return bool(finding["verdict"] == Verdict.FOREIGN) and self.rules.allows(finding["name"])
 
     @property
     def count(self) -> int:
@@ -272,15 +280,6 @@ def conclude(
         ),
         scans=tuple(ScannedLogDir(*(row[name] for name in ScannedLogDir._fields)) for row in log_dirs),
         by_log_dir=by_log_dir,
-    )
-
-
-def with_inventories(result: AuditResult, inventories: InventorySet) -> AuditResult:
-    """Add what the set of inventories shows by itself: files that cannot be read, and scans that do not count."""
-    return replace(
-        result,
-        fleet=(*result.fleet, *unreadable_inventories(inventories.unreadable)),
-        notes=(*result.notes, *inventories.remarks),
     )
 
 

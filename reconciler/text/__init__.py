@@ -35,6 +35,6 @@ else:
 
 __all__ = [
     "NOTHING", "Column", "TomlFile", "age", "count", "csv_cell", "csv_text", "cut_middle", "fit_table", "fold",
-    "json_objects", "listed", "moment", "quoted", "share_folders", "size", "visible", "wrapped", "write_array", "write_csv",
-    "write_lines",
+    "json_objects", "listed", "moment", "quoted", "share_folders", "size", "visible", "wrapped", "write_array",
+    "write_csv", "write_lines",
 ]  # fmt: skip

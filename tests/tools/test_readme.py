@@ -102,7 +102,7 @@ def test_the_simulation_that_embeds_the_engine_gives_one_history_and_the_same_by
 
 def test_settings_that_a_page_shows_are_taken(fleet: Path) -> None:
     (page,) = [page for page in PAGES if blocks(page, "toml")]
-    (text,) = blocks(page, "toml")
+    text, _ = blocks(page, "toml")
     file = fleet / "logstore.toml"
     disks = sorted(map(str, fleet.glob("broker-03/disk-?")))
     for number, disk in enumerate(disks, 1):
@@ -256,10 +256,18 @@ RUN_HERE = [page for page in PAGES if page not in RUNBOOKS and not all(map(NOT_H
 """Runbooks are walked before a broker of their own, in the tests of the operator loop."""
 
 
+def test_the_policy_that_a_page_shows_is_one(fleet: Path) -> None:
+    _, text = blocks("operate", "toml")
+    (fleet / "policy.toml").write_text(text)
+    checked = run(["logstore", "policy", "check", "policy.toml", "--json"])
+    assert (checked.exit_code, len(json.loads(checked.stdout)["rules"])) == (0, 5), checked.output
+
+
 @pytest.mark.parametrize("page", RUN_HERE)
 def test_every_command_that_can_run_on_the_sample_fleet_runs(page: str, fleet: Path) -> None:
     (fleet / "inventories").mkdir()
     (fleet / "history").mkdir()
+    (fleet / "policy.toml").write_text(blocks("operate", "toml")[1])
     earlier = {  # what the page takes as done
         "README": ["plan broker-03/disk-? --metadata controller -o plan.json", "apply plan.json"],
         "fleet": ["audit broker-03/disk-? --metadata controller --history history"],

@@ -28,6 +28,7 @@ from reconciler.audit import (
     render_report,
     with_inventories,
     with_next,
+    with_policy,
     write_findings,
     write_summary,
 )
@@ -45,6 +46,7 @@ from reconciler.cli.frame import (
     fit_address_space,
     open_page,
     parse_duration_option,
+    read_policy,
     refuse_inside,
     run_embedded,
     run_spark,
@@ -98,7 +100,7 @@ def run(
     """Compare log dirs with the cluster's metadata, and give each replica a verdict."""
     _check_options(memory=memory, spark=spark, master=master, jobs=jobs, report=report)
     _check_incremental(incremental, history, spark=spark)
-    gap_ms = parse_duration_option("--inventory-gap", inventory_gap)
+    gap_ms, rules = parse_duration_option("--inventory-gap", inventory_gap), read_policy(broker["policy"])
     if not spark:
         fit_address_space()
     on_cluster = spark and report is not None and spark_engine.runs_on_cluster(master)
@@ -121,7 +123,7 @@ def run(
             if spark
             else run_embedded(job, jobs=jobs, memory_limit=memory)
         )
-        result = _with_inputs(result, inputs, accepted, sizes=sizes)
+        result = with_policy(_with_inputs(result, inputs, accepted, sizes=sizes), rules)
         if report is not None:
             _write_report(result, report, call, earlier)
         failure = None if history is None else _append(result, folder, history, history_days)

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from logstore.rows import InventorySet
-from reconciler.audit import FINDING_SCHEMA, Accepted, AuditResult, with_inventories
+from reconciler.audit import FINDING_SCHEMA, Accepted, AuditResult, with_inventories, with_policy
 from reconciler.audit.fleet import FleetFinding
 from reconciler.audit.result import conclude
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from reconciler.policy import PolicyRules, Rule, RuleKind
 from reconciler.verdicts import Doubt
 
 
@@ -233,6 +234,17 @@ def test_what_is_accepted_leaves_an_audit_clean_and_nothing_else_does(tmp_path: 
 def test_a_finding_beside_those_in_doubt_is_not_accepted_with_them(tmp_path: Path) -> None:
     made = doubtful(tmp_path, *Accepted)
     assert not replace(made, totals={"MISSING": 2}).is_clean
+
+
+def test_foreign_names_that_a_policy_allows_do_not_count_and_others_do(tmp_path: Path) -> None:
+    rules = PolicyRules("/p", (Rule(RuleKind.FOREIGN, ("lost*",), "p:1"),))
+    names = [finding("FOREIGN") | {"name": name} for name in ("lost+found", "lost-2", "other")]
+    one_left = with_policy(result(tmp_path / "f.parquet", *names), rules)
+    assert (one_left.is_clean, one_left.allowed) == (False, {"FOREIGN": 2})
+    assert one_left.notes == ("the policy /p allows 2 of 3 FOREIGN findings: lost+found, lost-2",)
+    assert with_policy(result(tmp_path / "g.parquet", *names[:2]), rules).is_clean
+    stale = result(tmp_path / "h.parquet", finding("STALE_ID") | {"name": "lost-0"})
+    assert with_policy(stale, rules) == stale
 
 
 def test_brokers_that_were_not_scanned_are_a_note() -> None:

@@ -237,3 +237,31 @@ def test_without_a_policy_no_rule_is_there(tmp_path: Path) -> None:
     assert read_policy(None).rules == ()
     (tmp_path / "empty.toml").touch()
     assert read_policy(str(tmp_path / "empty.toml")).path == str(tmp_path / "empty.toml")
+
+
+def test_foreign_names_that_the_policy_allows_leave_an_audit_clean(desk: Desk, run: Run) -> None:
+    home = desk.cluster.log_dir(1)
+    for name in ("lost+found", "backups"):
+        (home / name).mkdir()
+    asked = ("audit", home, "--metadata", desk.cluster.metadata, "--policy", desk.policy)
+
+    def audit(names: str) -> tuple[int, dict[str, Any]]:
+        desk.rules(f"foreign = [{names}]\n")
+        result = run(*asked, "--json")
+        return result.exit_code, json.loads(result.stdout)
+
+    code, none = audit("'other'")
+    assert (code, none["totals"]["FOREIGN"], none["allowed"]) == (1, 2, {})
+    code, one = audit("'lost+found'")
+    assert (code, one["allowed"], len(one["next"])) == (1, {"FOREIGN": 1}, 1)
+    assert "backups" in one["next"][0]["command"]
+    assert {each["name"]: each["next"] is None for each in one["findings"]} == {
+        "lost+found": True,
+        "backups": False,
+    }
+    code, both = audit("'lost+found', 'backup*'")
+    assert (code, both["totals"]["FOREIGN"], both["allowed"]) == (0, 2, {"FOREIGN": 2})
+    assert both["next"] == []
+    table = run(*asked)
+    assert table.exit_code == 0
+    assert f"note: the policy {desk.policy} allows 2 of 2 FOREIGN findings: backups, lost+found" in table.stderr
