@@ -112,7 +112,7 @@ def parse_plan(data: bytes, location: str = "the plan") -> Plan:
         reasons.append("its head does not have the fingerprint that stands there, so something in it was changed")
     actions = []
     for number, each in enumerate(reader.objects("actions"), start=1):
-        found = _problems(each.values, fingerprint, {log_dir.path for log_dir in log_dirs})
+        found = _problems(each.values, fingerprint, {log_dir.path for log_dir in log_dirs}, created_ms)
         reasons += [f"action {number}: {reason}" for reason in found]
         if not found:
             actions.append(_action(each.values))
@@ -188,7 +188,7 @@ def _repeats(log_dirs: Sequence[PlannedLogDir], actions: Sequence[Action]) -> li
     return [f"{what} stands there twice" for what in twice]
 
 
-def _problems(fields: Mapping[str, Any], head: str, known: set[str]) -> list[str]:
+def _problems(fields: Mapping[str, Any], head: str, known: set[str], planned_ms: int) -> list[str]:
     """List the problems of one action, each as a clause."""
     own = {key: value for key, value in fields.items() if key != "fingerprint"}
     found = []
@@ -204,9 +204,10 @@ def _problems(fields: Mapping[str, Any], head: str, known: set[str]) -> list[str
         reader.integer("partition", least=0)
     for key in ("verdict", "why", *(("undo",) if fields.get("undo") is not None else ())):
         reader.text(key)
+    least = {"due_ms": planned_ms}
     for key in ("inode", "bytes", "disk_bytes", "modified_ms", "created_ms", "due_ms"):
         if fields.get(key) is not None:
-            reader.integer(key, bits=64)
+            reader.integer(key, bits=64, least=least.get(key))
     for key in ("topic_id", "wanted_topic_id"):
         if fields.get(key) is not None and not _is_id(fields[key]):
             reader.note(f"{key} is {fields[key]!r:.40}, expected a topic ID")

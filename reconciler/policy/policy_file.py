@@ -3,7 +3,7 @@
 Each mistake is one sentence with file and line: a key or a value that is none, a pattern that no name can match. The
 form::
 
-    foreign = ["lost+found", ".snapshots*"]
+    foreign = ["lost+found", "README*"]
 
     [gates]
     max_age = "6h"

@@ -23,6 +23,7 @@ from reconciler.audit import AuditResult
 from reconciler.cli.frame.changes import why_in_use
 from reconciler.cli.frame.engines import run_join
 from reconciler.cli.frame.inputs import Inputs, is_blank, is_forbidden, is_full, takes_no_file, worth_having
+from reconciler.cli.frame.options import read_policy
 from reconciler.cli.frame.output import show_busy, with_progress
 from reconciler.cli.frame.question import broker_in_question
 from reconciler.desired import BrokerKey, Completeness, DesiredState, Mode, by_cluster, is_own_copy
@@ -47,6 +48,7 @@ from reconciler.plan import (
     propose_repair,
     uncertain_replicas,
 )
+from reconciler.policy import PolicyRules
 from reconciler.preflight import Preflight, StartEffect, look_at_broker, preflight
 from reconciler.text import age, moment
 from reconciler.verdicts import BENIGN, CLOCK_TOLERANCE_MS, URGENCY, Judged, Row, Verdict, broker_of, compare
@@ -88,8 +90,9 @@ def examine(
 
     Raises:
         RefusedError: the metadata does not fit the log dirs.
-        UsageError: a release does not have the mode that was named.
+        UsageError: a release does not have the mode that was named, or there is a mistake in the policy.
     """
+    rules = read_policy(call.policy)
     scanned = scan_all(inputs.log_dirs, fallback=fallback)
     seen = list(with_progress(scanned, len(inputs.log_dirs), "scanning log dirs"))
     clusters = {each.identity.cluster_id for each in seen if each.identity is not None and each.identity.cluster_id}
@@ -102,7 +105,7 @@ def examine(
         elsewhere = {name for each in several for name in _with_record_elsewhere(each, fallback)}
         judged = list(compare(of_cluster, [row for each in several for row in each.rows.to_pylist()], now_ms))
         own = replace(call, log_dirs=tuple(given.get(each.log_dir, each.log_dir) for each in several))
-        evidence = _Evidence(of_cluster, result, fallback, now_ms, several, elsewhere)
+        evidence = _Evidence(of_cluster, result, fallback, now_ms, several, elsewhere, rules)
         examined.append(_examined(broker, own, judged, evidence))
     return examined
 
@@ -137,6 +140,7 @@ class _Evidence:
     """All log dirs of one broker."""
     recorded_elsewhere: Collection[str]
     """Locations of what is staged in a log dir, and has its record on another disk."""
+    rules: PolicyRules
 
 
 def _examined(
@@ -154,14 +158,15 @@ def _examined(
     fleet = _about(broker, call, judged, evidence.result)
     trust, why = _trust(states.get(broker.cluster), broker, now_ms)
     looked = _repair_evidence(found, evidence)
-    staged, due, due_ms, due_inside = _staged(call.log_dirs, evidence.fallback, now_ms)
+    staged, due, due_ms, due_inside = _staged(call.log_dirs, evidence, now_ms)
     full = tuple(path for path in call.log_dirs if is_full(path))
     obstacles = _obstacles(start, bool(in_use))
     cured = (each.observed for each in judged if each.verdict is Verdict.STAGED_DUE or _comes_back(each, live))
     gone = {row["name"] for row in cured if row is not None}
     unknown = tuple(each for each in obstacles if each.rule == "unknown_to_release")
     # Whoever looks without the folder of records takes what is recorded there for strays that nobody deletes.
-    freed, freed_bytes = _freed(full, judged, gone, {*(each.name for each in unknown), *evidence.recorded_elsewhere})
+    may_go = [each for each in judged if evidence.rules.keeping(each.row.topic, now_ms) is None]
+    freed, freed_bytes = _freed(full, may_go, gone, {*(each.name for each in unknown), *evidence.recorded_elsewhere})
     gone.update(freed)
     # The metadata log's own disk is no disk to begin anew on: a controller that is alone would forget the cluster.
     kept = {call.metadata_log_dir or call.log_dirs[0]} if start.asked.is_kraft else set()
@@ -416,13 +421,15 @@ def _with_record_elsewhere(seen: Observation, fallback: FallbackRecords) -> set[
     return {row["name"] for row in seen.rows.to_pylist() if row["kind"] == "staged" and row["name"] in entries}
 
 
-def _staged(log_dirs: Sequence[str], fallback: FallbackRecords, now_ms: int) -> tuple[int, int, int | None, int]:
-    """Count what waits and what is due, find the earliest due time of what waits, and count what is due inside."""
+def _staged(log_dirs: Sequence[str], evidence: _Evidence, now_ms: int) -> tuple[int, int, int | None, int]:
+    """Count what waits or is held, and what is due; find the earliest due time; count what is due inside."""
     counts, earliest, inside = Counter[bool](), None, 0
     for path in log_dirs:
-        for staged in _recorded(path, fallback):
-            counts[staged.is_due(now_ms)] += 1
-            inside += staged.is_due(now_ms) and staged.placement is not Placement.SIBLING
+        for staged in _recorded(path, evidence.fallback):
+            topic = None if staged.partition is None else staged.partition.topic
+            goes = staged.is_due(now_ms) and evidence.rules.keeping(topic, now_ms) is None
+            counts[goes] += 1
+            inside += goes and staged.placement is not Placement.SIBLING
             if not staged.is_due(now_ms) and staged.due_ms is not None:
                 earliest = staged.due_ms if earliest is None else min(earliest, staged.due_ms)
     return counts[False], counts[True], earliest, inside

@@ -84,7 +84,7 @@ def show_policy(checked: CheckedPolicy, output: str | None) -> None:
         _groups(page, ("STATE", "REPLICAS", "SIZE", "DUE", "BECAUSE"), rows)
         page.line()
         page.line(f"Lies staged: {_sum(checked.staged)}", "bold")
-        rows = [
+        lying = [
             (
                 "held" if each.rule is not None else "due" if each.due == each.number else "waits",
                 *(count(each.number), size(each.bytes), count(each.due), moment(each.first_due_ms)),
@@ -92,7 +92,7 @@ def show_policy(checked: CheckedPolicy, output: str | None) -> None:
             )
             for each in checked.staged
         ]
-        _groups(page, ("STATE", "REPLICAS", "SIZE", "DUE NOW", "FIRST DUE", "BECAUSE"), rows)
+        _groups(page, ("STATE", "REPLICAS", "SIZE", "DUE NOW", "FIRST DUE", "BECAUSE"), lying)
 
 
 def _delay_ms(group: StagedGroup, checked: CheckedPolicy) -> int:

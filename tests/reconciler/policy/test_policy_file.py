@@ -11,7 +11,7 @@ from reconciler.policy import RuleKind, parse_policy, parse_share
 from reconciler.text import TomlFile
 
 WHOLE = """\
-foreign = ["lost+found", ".snapshots*"]
+foreign = ["lost+found", "README*"]
 
 [gates]
 max_age = "6h"
@@ -56,7 +56,7 @@ def test_a_whole_file_is_read_with_the_line_of_each_rule() -> None:
         (RuleKind.HOLD, ("mail",), "p:22"),
         (RuleKind.HOLD, ("*",), "p:27"),
         (RuleKind.FOREIGN, ("lost+found",), "p:1"),
-        (RuleKind.FOREIGN, (".snapshots*",), "p:1"),
+        (RuleKind.FOREIGN, ("README*",), "p:1"),
     ]
     assert [(name, each.value, each.text, each.origin) for name, each in rules.gates.items()] == [
         ("max_age", 6 * 3_600_000, "6h", "p:4"),

@@ -265,3 +265,18 @@ def test_foreign_names_that_the_policy_allows_leave_an_audit_clean(desk: Desk, r
     table = run(*asked)
     assert table.exit_code == 0
     assert f"note: the policy {desk.policy} allows 2 of 2 FOREIGN findings: backups, lost+found" in table.stderr
+
+
+def test_a_doctor_advises_no_purge_of_what_is_held(desk: Desk, run: Run) -> None:
+    home = desk.cluster.log_dirs[0]
+    stage_replica(home, 0)
+    desk.rules(HOLD)
+    found = {}
+    for name, more in (("free", ()), ("held", ("--policy", desk.policy))):
+        looked = run("doctor", home, "--metadata", desk.cluster.metadata, "--json", *more)
+        (found[name],) = json.loads(looked.stdout)["brokers"]
+    assert [(each["staged"], each["due"]) for each in (found["free"], found["held"])] == [(0, 1), (1, 0)]
+    due = "delete for ever the 1 staged whose time has come"
+    assert [any(due in step["why"] for step in each["next"]) for each in found.values()] == [True, False]
+    commands = [step["command"] for step in found["held"]["next"] if step["command"]]
+    assert commands and all(f"--policy {desk.policy}" in each for each in commands if each.startswith("logstore"))
