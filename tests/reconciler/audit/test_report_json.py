@@ -28,7 +28,7 @@ def document(result: AuditResult, *verdicts: Verdict) -> dict[str, Any]:
 def test_the_document_has_the_promised_parts_in_the_promised_order(make_result: Make) -> None:
     assert list(document(make_result(STRAY, STALE, ok=3))) == [
         "schema_version", "engine", "audited_ms", "metadata", "metadata_sources", "brokers", "totals", "bytes",
-        "disk_bytes", "doubts", "accepted", "fleet", "notes", "next", "findings",
+        "disk_bytes", "doubts", "accepted", "allowed", "fleet", "notes", "next", "findings",
     ]  # fmt: skip
 
 
