@@ -141,11 +141,7 @@ _MODES = ("kraft", "zookeeper", "migration")
 
 
 def broker_options(function: Function) -> Function:
-    """Add ``--kafka``, ``--mode`` and ``--metadata-log-dir``, alike in every command that asks about a start.
-
-    With ``--policy``, for the commands that are printed.
-    """
-    function = policy_option(function)
+    """Add ``--kafka``, ``--mode`` and ``--metadata-log-dir``, alike in every command that asks about a start."""
     for option in (
         click.option(
             "--metadata-log-dir",

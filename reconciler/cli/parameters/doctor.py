@@ -14,6 +14,7 @@ from reconciler.cli.frame import (
     fallback_records_option,
     metadata_option,
     output_options,
+    policy_option,
 )
 
 _EPILOG = """\b
@@ -32,6 +33,7 @@ that does, or of a controller: the copy in its own log dirs ends when it stopped
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @metadata_option
 @broker_options
+@policy_option
 @output_options(Format.TABLE, Format.JSON)
 @fallback_records_option
 def command(**given: Any) -> Exit:

@@ -14,6 +14,7 @@ from reconciler.cli.frame import (
     metadata_option,
     output_options,
     passed_on_fallback_option,
+    policy_option,
 )
 
 _EPILOG = """\b
@@ -41,6 +42,7 @@ Effects, the gravest first:
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @metadata_option
 @broker_options
+@policy_option
 @output_options(*TEXT_FORMATS)
 @click.option("--notes/--no-notes", default=True, help="List what is merely worth knowing. [default: --notes]")
 @click.option(

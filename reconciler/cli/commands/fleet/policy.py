@@ -54,7 +54,7 @@ class _Disks:
     unread: Sequence[str] = ()
 
 
-def check(
+def run(
     *,
     policy_file: str,
     paths: tuple[str, ...],

@@ -49,4 +49,4 @@ def check(**given: Any) -> Exit:
     Exit code 0: every rule names something. 1: a rule names nothing here, or a hold has ended. 2: there is a mistake in
     the file; the message has its line. 4: a log dir could not be read.
     """
-    return carry_out("fleet.policy", given, "check")
+    return carry_out("fleet.policy", given)

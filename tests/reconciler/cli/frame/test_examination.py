@@ -19,6 +19,7 @@ from reconciler.cli.frame import (
     broker_options,
     check_question,
     examine,
+    policy_option,
     say_assumed_release,
     sort_inputs,
 )
@@ -141,7 +142,8 @@ def test_the_broker_in_question_has_the_mode_that_its_log_dirs_tell(cluster) -> 
 def test_the_options_of_the_broker_in_question_are_the_same_in_every_command() -> None:
     @click.command()
     @broker_options
+    @policy_option
     def command(**_: object) -> None:
         """Take the options."""
 
-    assert [option.opts[0] for option in command.params] == ["--kafka", "--mode", "--metadata-log-dir"]
+    assert [option.opts[0] for option in command.params] == ["--kafka", "--mode", "--metadata-log-dir", "--policy"]

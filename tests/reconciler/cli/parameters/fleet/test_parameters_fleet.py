@@ -6,6 +6,7 @@ import inspect
 from importlib import import_module
 from pathlib import Path
 
+import click
 import pytest
 
 from reconciler.cli.parameters import fleet
@@ -16,5 +17,7 @@ VERBS = sorted(path.stem for path in Path(str(fleet.__file__)).parent.glob("[a-z
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_command_takes_what_it_is_carried_out_with(verb: str) -> None:
     command = import_module(f"reconciler.cli.parameters.fleet.{verb}").command
+    if isinstance(command, click.Group):
+        (command,) = command.commands.values()
     taken = set(inspect.signature(import_module(f"reconciler.cli.commands.fleet.{verb}").run).parameters)
     assert {parameter.name for parameter in command.params if parameter.expose_value} == taken
