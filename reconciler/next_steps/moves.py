@@ -67,6 +67,10 @@ def _move_foreign(log_dir: str, path: str) -> Step:
     if posixpath.basename(path) == "lost+found":
         why = "the log dir is the root of a file system: make a directory in it, move all but lost+found into it, and "
         return Step(f"{why}name that in log.dirs", ToolCommand("ls", ("-la", log_dir)))
+    if path.startswith(posixpath.join(log_dir, "../")):
+        path = posixpath.normpath(path)
+        beside = posixpath.dirname(path)
+        return Step(f"nothing staged it, and no purge takes it: move it out of {beside}", move_out(beside, path))
     why = "no broker starts beside a directory of a foreign name: move it out of the log dir"
     return Step(why, move_out(log_dir, path))
 

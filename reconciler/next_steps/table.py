@@ -26,7 +26,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 |                                                                 | ``doctor``; the list ends                        |
 | a disk that is full, and nothing that a step here takes off it  | ``du``: grow it, or clear it; later              |
 |                                                                 | ``kafka-log-dirs.sh``, of what can move away     |
-| a directory of a foreign name                                   | ``mv`` it out of the log dir                     |
+| a directory of a foreign name, also in the staging directory    | ``mv`` it out of there                           |
 | a directory that the release does not know, such as a stray     | ``mv`` it out of the log dir                     |
 | FUTURE_ABANDONED of a broker that stands still, and not wanted  | ``mv`` it out of the log dir                     |
 | a replica under another name than its topic ID has              | ``mv`` it to that name                           |
@@ -110,7 +110,7 @@ from reconciler.next_steps.room import (
     needs_release,
     step_of_purge,
 )
-from reconciler.next_steps.situation import FoundVerdict, MetadataTrust, Situation, UncertainReplica
+from reconciler.next_steps.situation import FoundVerdict, MetadataTrust, Obstacle, Situation, UncertainReplica
 from reconciler.text import count
 from reconciler.verdicts import BENIGN, Verdict
 
@@ -257,8 +257,10 @@ def _needs_room(known: Situation) -> bool:
     return repaired or bool(known.in_the_way) or any(way(known) for way in ways)
 
 
-def _left(known: Situation) -> bool:
-    return any(obstacle.rule not in _BY_A_LINE_ABOVE for obstacle in known.obstacles)
+def _left(known: Situation) -> tuple[Obstacle, ...]:
+    """Find the obstacles that no line above is for; a staging directory inside goes with what has a foreign name."""
+    by_others = _BY_A_LINE_ABOVE | ({"staging_inside"} if foreign(known) else frozenset())
+    return tuple(each for each in known.obstacles if each.rule not in by_others)
 
 
 def _only_strays(known: Situation) -> bool:
@@ -340,11 +342,10 @@ def _plan(known: Situation) -> Iterator[Step]:
 
 
 def _others(known: Situation) -> Iterator[Step]:
-    for obstacle in known.obstacles:
-        if obstacle.rule not in _BY_A_LINE_ABOVE:
-            step = step_of_rule(obstacle.rule, obstacle.log_dir, obstacle.name, None, known.call)
-            if step is not None:
-                yield Step(obstacle.problem, step.command)
+    for obstacle in _left(known):
+        step = step_of_rule(obstacle.rule, obstacle.log_dir, obstacle.name, None, known.call)
+        if step is not None:
+            yield Step(obstacle.problem, step.command)
 
 
 def _made_at_start(known: Situation) -> int:
@@ -355,7 +356,8 @@ def _made_at_start(known: Situation) -> int:
 def _start(known: Situation) -> Iterator[Step]:
     if _changes(known) or known.obstacles or known.due_inside:
         yield Step("ask once more whether the broker starts now, and what it would do", known.call.preflight())
-    missing = _made_at_start(known) + known.number(Verdict.STALE_ID) + len(_to_refetch(known))
+    back = known.wanted(*_RETURNABLE) + (known.number(Verdict.RENAMED) if renamed(known) else 0)
+    missing = max(0, _made_at_start(known) - back) + known.number(Verdict.STALE_ID) + len(_to_refetch(known))
     fetched = "; it makes what is missing anew, and fetches it from the leaders" if missing else ""
     reported = ", and tells the controllers in which of its log dirs each of them is now" if on_replaced(known) else ""
     yield Step(f"start the broker{fetched}{reported}")

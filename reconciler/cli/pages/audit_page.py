@@ -13,7 +13,7 @@ from reconciler.audit import AuditResult, BrokerCalls, advised_steps, by_urgency
 from reconciler.cli.frame import Page
 from reconciler.next_steps import Call
 from reconciler.text import NOTHING, Column, age, count, json_objects, size
-from reconciler.verdicts import URGENCY, Severity, Verdict, full_evidence, location_of, severity, with_doubt
+from reconciler.verdicts import BENIGN, URGENCY, Severity, Verdict, full_evidence, location_of, severity, with_doubt
 
 SHOWN_ON_TERMINAL = 50
 """Number of findings shown on a terminal unless the user asks for more."""
@@ -106,10 +106,7 @@ def _fleet(result: AuditResult, page: Page) -> None:
 
 def _findings(result: AuditResult, page: Page, verdicts: Sequence[Verdict], shown: int, total: int) -> None:
     complete = shown == total
-    others = sum(total for name, total in result.totals.items() if name not in verdicts and name != Verdict.OK)
-    title = count(total, "finding") + (
-        f"; {count(others)} more, which ask nobody to act: --all lists them" if others else ""
-    )
+    title = count(total, "finding") + _others(result, verdicts)
     page.line(title if complete else f"The most urgent of {title}", "bold")
     tables = by_urgency(result, verdicts) if complete else [result.most_urgent(shown, verdicts)]
     rows = (_cells(finding, result.audited_ms) for table in tables for finding in json_objects(table))
@@ -124,6 +121,16 @@ def _findings(result: AuditResult, page: Page, verdicts: Sequence[Verdict], show
         page.line("A wider terminal shows the topic IDs beside each finding, and so does --format json.", "dim")
     if not complete:
         page.line(f"… and {count(total - shown, 'finding')} more: --limit N, another --format, or --report FOLDER")
+
+
+def _others(result: AuditResult, verdicts: Sequence[Verdict]) -> str:
+    """Say how many findings are not listed: where verdicts were chosen, there may be some to act on among them."""
+    left = [verdict for verdict in URGENCY if verdict.value in result.totals and verdict not in (*verdicts, Verdict.OK)]
+    if not left:
+        return ""
+    calm = all(verdict in BENIGN for verdict in left)
+    what = "which ask nobody to act: --all lists them" if calm else "of other verdicts"
+    return f"; {count(sum(result.totals[verdict.value] for verdict in left))} more, {what}"
 
 
 def _cells(finding: Mapping[str, Any], now_ms: int) -> tuple[str, ...]:

@@ -38,7 +38,12 @@ def _broker(page: Page, examined: ExaminedBroker) -> None:
         _text(page, f"disk: {path} is full", "  ")
     _findings(page, examined)
     page.line()
-    _steps(page, examined.steps)
+    if examined.steps:
+        _steps(page, examined.steps)
+    elif examined.is_clean:
+        page.line("Nothing has to be done.")
+    else:
+        _text(page, "No step follows from it; what is said above is for somebody to look at.")
     page.line()
 
 
@@ -65,9 +70,6 @@ def _findings(page: Page, examined: ExaminedBroker) -> None:
 
 
 def _steps(page: Page, steps: Sequence[Step]) -> None:
-    if not steps:
-        page.line("Nothing has to be done.")
-        return
     page.line("What to do, in this order:", "bold")
     for number, step in enumerate(steps, 1):
         _text(page, f"{number}. {step.why}", "  ", "     ")

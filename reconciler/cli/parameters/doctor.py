@@ -43,6 +43,6 @@ def command(**given: Any) -> Exit:
     is staged, who holds the locks, and how much room is left. Takes no lock and changes nothing; each command that it
     prints has every option that it needs.
 
-    Exit code 0: nobody has to act. 1: there is something to do. 3: the metadata cannot be trusted.
+    Exit code 0: nobody has to act. 1: there is something to do or to look at. 3: the metadata cannot be trusted.
     """
     return carry_out("doctor", given)

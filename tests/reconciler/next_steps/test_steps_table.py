@@ -395,12 +395,32 @@ def test_a_stray_that_the_release_does_not_know_goes_out_of_the_log_dir_and_gets
 def test_what_was_renamed_by_hand_gets_its_name_back_and_a_foreign_directory_goes_out() -> None:
     renamed = FoundVerdict(1, D1, "kicks-0", "kicks", 0, belongs_to="clicks", directories=1)
     assert commands(Situation(CALL, {Verdict.RENAMED: renamed}))[0] == f"mv -nT {D1}/kicks-0 {D1}/clicks-0"
+    missing = {Verdict.RENAMED: renamed, Verdict.MISSING: FoundVerdict(1)}
+    assert next_steps(Situation(CALL, missing))[-1].why == "start the broker"
+    missing[Verdict.MISSING] = FoundVerdict(2)
+    assert "makes what is missing anew" in next_steps(Situation(CALL, missing))[-1].why
     foreign = FoundVerdict(1, D1, "backup of orders", directories=1)
     assert commands(Situation(CALL, {Verdict.FOREIGN: foreign}))[0] == (
         f"mv -n '{D1}/backup of orders' '{D1}.backup of orders'"
     )
     assert words(Situation(CALL, {Verdict.FOREIGN: FoundVerdict(1, D1, "notes.txt")})) == []
     assert words(Situation(CALL, {Verdict.FOREIGN: FoundVerdict(1, D1, "lost+found", directories=1)}))[0] == "ls"
+
+
+def test_a_staging_directory_inside_goes_beside_the_log_dir_and_out_of_one_that_is_there_already() -> None:
+    inside = Obstacle("staging_inside", "there is a staging directory inside", D1, "deleting")
+    foreign = FoundVerdict(1, D1, "deleting", directories=1)
+    situation = Situation(CALL, {Verdict.FOREIGN: foreign}, obstacles=(inside,))
+    assert commands(situation)[0] == f"mv -n {D1}/deleting {D1}.deleting"
+    assert words(situation) == ["mv", "preflight", "start the broker"]
+    # ``mv`` puts it into the staging directory, where that is there.
+    (step,) = next_steps(Situation(CALL, {Verdict.FOREIGN: replace(foreign, name="../kafka.deleting/deleting")}))[:1]
+    assert (step.text, "no broker starts" in step.why) == (
+        f"mv -n {D1}.deleting/deleting {D1}.deleting.deleting",
+        False,
+    )
+    # A log dir that is ours has it where it belongs, and nothing is foreign.
+    assert words(Situation(CALL, obstacles=(inside,)))[0] == "staged"
 
 
 @pytest.mark.parametrize("verdict", [Verdict.FOREIGN, Verdict.FUTURE_ABANDONED, Verdict.RENAMED])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -59,6 +60,21 @@ def commands(broker: Any) -> list[str]:
 def test_a_healthy_broker_asks_for_nothing(cluster, fresh: str, run: Run) -> None:
     result = run("doctor", cluster.log_dir(1), "--metadata", fresh)
     assert (result.exit_code, "Nothing has to be done." in result.stdout) == (0, True)
+
+
+def test_what_asks_nobody_to_act_is_clean_and_what_has_no_step_is_for_somebody_to_look_at(
+    cluster, fresh: str, run: Run
+) -> None:
+    moving = cluster.log_dir(1) / f"orders-0.{UNIQUE}-future"
+    shutil.copytree(cluster.log_dir(1) / "orders-0", moving)
+    result = run("doctor", cluster.log_dir(1), "--metadata", fresh)
+    assert "1 replica would be replaced by a future one" in " ".join(result.stdout.split())
+    assert "nobody has to act on: 1 FUTURE" in result.stdout
+    assert (result.exit_code, "Nothing has to be done." in result.stdout) == (0, True)
+    (cluster.log_dir(1) / "notes.txt").touch()
+    result = run("doctor", cluster.log_dir(1), "--metadata", fresh)
+    assert (result.exit_code, "Nothing has to be done." in result.stdout) == (1, False)
+    assert "what is said above is for somebody to look at" in result.stdout
 
 
 def test_a_stale_replica_is_said_on_one_screen_with_the_way_to_a_healthy_broker(

@@ -15,7 +15,7 @@ from reconciler.cli.frame.output import PlainPage
 from reconciler.cli.pages import audit_page as audit_table
 from reconciler.cli.pages import next_lines, show_audit
 from reconciler.next_steps import Call
-from reconciler.verdicts import URGENCY, Verdict
+from reconciler.verdicts import BENIGN, URGENCY, Verdict
 
 NOW_MS = 1_700_000_000_000
 DAY_MS = 86_400_000
@@ -127,3 +127,11 @@ def test_the_next_steps_are_few_the_most_urgent_first_and_never_of_what_is_benig
 def test_the_steps_follow_the_verdicts_that_are_shown(tmp_path: Path) -> None:
     result = audited(tmp_path, "STRAY", "STALE_ID")
     assert [step.split(":")[0] for step in next_lines(result, [Verdict.STRAY], Call())] == ["STRAY"]
+
+
+def test_what_is_not_listed_asks_nobody_to_act_only_where_that_is_so(tmp_path: Path) -> None:
+    result = audited(tmp_path, "MISSING", "STAGED", "STAGED", "OK")
+    to_act = [verdict for verdict in URGENCY if verdict not in BENIGN]
+    assert "1 finding; 2 more, which ask nobody to act: --all lists them" in shown(result, verdicts=to_act)
+    assert "2 findings; 1 more, of other verdicts" in shown(result, verdicts=[Verdict.STAGED])
+    assert "3 findings" in shown(result, verdicts=[Verdict.MISSING, Verdict.STAGED])
