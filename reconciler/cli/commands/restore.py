@@ -143,9 +143,8 @@ def run(
             moved = not stays and (dry_run or _carry_out(step, opened.log_dirs, known, fallback))
             done += moved
             if moved or stays:
-                told = step.staged.log_dir
-                tell_of(told, [step.line], headed=told == last)
-                last = told
+                tell_of(step.staged.log_dir, [step.line], headed=step.staged.log_dir == last)
+                last = step.staged.log_dir
     if not steps and views:
         code = opened.code(0)
         warn("nothing was chosen" if code is Exit.CLEAN else "nothing was chosen of what could be read")

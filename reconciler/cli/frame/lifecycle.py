@@ -77,6 +77,7 @@ class Commands(SuggestingGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the options before the name of the command; the help that they ask for may find no reader."""
         choose_verbosity(Verbosity.NORMAL)
+        ctx.call_on_close(lambda: choose_verbosity(Verbosity.NORMAL))
         with sentences(), options_suggested():
             return super().parse_args(ctx, args)
 

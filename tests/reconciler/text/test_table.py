@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.text import Column, cut_middle, fit_table, fold, wrapped
+from reconciler.text import Column, cut_middle, fit_table, fold, share_folders, wrapped
 
 FOLDER = "/disks/of-the-third-rack/mounted-by-systemd/kafka"
 ID = "Ogo1Z1cKS8WeUM7jCukeWA"
@@ -94,6 +94,12 @@ def test_many_commands_are_left_out_and_that_counts_as_cut() -> None:
     assert not fit_table(COLUMNS, [row(f"a-{n}") for n in range(3)], {}, 80).is_cut
     many = fit_table(COLUMNS, [row(f"a-{n}") for n in range(4)], {}, 80)
     assert many.is_cut and not any("restore" in line.text for line in many.lines)
+
+
+def test_a_shared_folder_is_taken_out_of_paths_alone() -> None:
+    cells = [[f"{FOLDER}/a-0", f"{FOLDER}/a-0"], [f"{FOLDER}/b-0", f"{FOLDER}/b-0"]]
+    assert share_folders((Column("WHERE", path=True), Column("WHY")), cells) == [f"WHERE: … is {FOLDER}"]
+    assert cells == [["…/a-0", f"{FOLDER}/a-0"], ["…/b-0", f"{FOLDER}/b-0"]]
 
 
 @pytest.mark.parametrize("width", [20, 33, 47, 64, 80, 119, 150])

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +28,7 @@ from reconciler.cli.frame import (
     PartlyFailedError,
     SuggestingGroup,
     abandon_output,
+    detail,
     interrupt_on_signals,
     may_be_unread,
     on_signals,
@@ -34,8 +36,11 @@ from reconciler.cli.frame import (
     say_incomplete,
     say_step,
     say_warnings,
+    since,
+    warn,
 )
 from reconciler.cli.frame.lifecycle import ENDING_SIGNALS, TRACEBACK_VARIABLE, sentences
+from reconciler.cli.settings import Level, Verbosity, choose_verbosity
 from reconciler.errors import EngineUnavailableError, MetadataError, RefusedError, UsageError
 from reconciler.next_steps import Call, Step
 from tests.patience import PATIENCE_S
@@ -307,6 +312,27 @@ def test_a_step_is_said_with_its_command_on_a_line_of_its_own(capsys: pytest.Cap
         "    logstore staged '/disks/a b'",
         "logstore: then: start the broker",
     ]
+
+
+def test_a_warning_is_heard_when_a_hint_is_not_and_a_step_on_the_way_only_when_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    try:
+        for each in Verbosity:
+            choose_verbosity(each)
+            detail(f"a step, {since(time.monotonic() - 2).partition('.')[0]}")
+            say("a hint")
+            warn("a warning")
+            say_step(Step("see what is staged", Call(("/disk",)).staged()))
+            say_step(Step("act", Call(("/disk",)).staged()), level=Level.WARNING)
+    finally:
+        choose_verbosity(Verbosity.NORMAL)
+    acts = ["logstore: next: act:", "    logstore staged /disk"]
+    hints = ["logstore: next: see what is staged:", "    logstore staged /disk"]
+    normal = ["logstore: a hint", "logstore: a warning", *hints, *acts]
+    assert capsys.readouterr().err.splitlines() == [
+        *["logstore: a warning", *acts], *normal, *["logstore: a step, after 2", *normal]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("code", [Exit.CLEAN, Exit.PARTLY_FAILED])

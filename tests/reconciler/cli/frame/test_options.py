@@ -14,13 +14,16 @@ from reconciler.cli.frame import (
     change_options,
     fallback_records,
     fallback_records_option,
+    is_of_settings,
     metadata_option,
+    note_json,
     options,
     output_options,
     parse_duration_option,
     passed_on_fallback_option,
     passed_on_options,
     scan_options,
+    without_settings,
 )
 from reconciler.errors import UsageError
 
@@ -103,6 +106,26 @@ def test_json_beside_another_format_is_a_usage_error(typed: list[str]) -> None:
         UsageError, match=f"--json and --format {'csv' if 'csv' in typed else 'table'} name two formats"
     ):
         command.main(typed, standalone_mode=False)
+
+
+def test_json_is_noted_where_it_is_given_and_stays_noted() -> None:
+    with click.Context(click.Command("audit")) as context:
+        option = click.Option(["--json"], is_flag=True)
+        for given in (True, False):
+            note_json(context, option, given)
+        assert list(context.meta.values()) == [True]
+
+
+def test_what_the_settings_gave_can_be_taken_back() -> None:
+    @click.command(params=[click.Argument(["paths"], nargs=-1), click.Option(["--only"], multiple=True)])
+    def command(**given: object) -> list[object]:
+        was = [is_of_settings("paths"), is_of_settings("only")]
+        without_settings(given, "paths", "only")
+        return [*was, given["paths"], given["only"], is_of_settings("paths")]
+
+    settings = {"paths": ["/disk"], "only": ["x"]}
+    assert command.main([], standalone_mode=False, default_map=settings) == [True, True, (), (), False]
+    assert command.main(["/a"], standalone_mode=False, default_map=settings) == [False, True, ("/a",), (), False]
 
 
 def test_a_command_without_json_does_not_take_it() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,6 @@ import pytest
 from rich.console import Console
 
 from reconciler.cli.frame import (
-    Column,
     Format,
     PartlyFailedError,
     check_output,
@@ -22,12 +22,14 @@ from reconciler.cli.frame import (
     refuse_inside,
     show_busy,
     show_text,
+    tell_of,
     with_progress,
     write_document,
     write_rows,
 )
 from reconciler.cli.frame.output import PlainPage, TerminalPage
 from reconciler.errors import UsageError
+from reconciler.text import Column
 
 FULL = Path("/dev/full")
 
@@ -187,6 +189,21 @@ def test_a_page_knows_whether_something_was_cut() -> None:
     assert not opened.is_cut
     opened.table((Column("WHERE", path=True),), [(f"/disks/{'of-a-rack-' * 5}/orders-0",)], {})
     assert opened.is_cut
+
+
+def test_lines_about_a_log_dir_stand_below_it_on_a_terminal_and_behind_it_in_a_pipe(
+    capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell_of("/disk", ["keep a-0", "keep b-0"])
+    assert capsysbinary.readouterr().out == b"/disk: keep a-0\n/disk: keep b-0\n"
+    out = io.StringIO()
+    page = TerminalPage(Console(file=out, width=40, highlight=False))
+    monkeypatch.setattr("reconciler.cli.frame.output.open_page", lambda _: nullcontext(page))
+    tell_of("/disk", ["keep a-0"])
+    tell_of("/disk", ["keep b-0"], headed=True)
+    assert out.getvalue() == "/disk\n  keep a-0\n  keep b-0\n"
+    monkeypatch.setattr("sys.stdout", None)
+    tell_of("/disk", ["what is done is done"])
 
 
 def test_a_table_that_has_room_stays_a_table() -> None:

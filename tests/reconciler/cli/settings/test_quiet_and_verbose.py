@@ -11,7 +11,15 @@ import pytest
 from click.testing import Result
 
 from reconciler.cli import logstore
-from reconciler.cli.settings import Level, Verbosity, choose_log_format, choose_verbosity, is_said, verbosity
+from reconciler.cli.settings import (
+    Level,
+    Verbosity,
+    add_verbosity,
+    choose_log_format,
+    choose_verbosity,
+    is_said,
+    verbosity,
+)
 from tests.logstore.changes import fill_store, two_disks
 from tests.logstore.engine import opened
 from tests.reconciler.cli.conftest import Cluster
@@ -43,6 +51,13 @@ def test_every_command_has_both_and_no_other_option_takes_their_letters() -> Non
         found = [option for parameter in command.params for option in parameter.opts]
         wanted = ["-q", "--quiet", "-v", "--verbose"]
         assert [option for option in found if option in wanted] == wanted, name
+
+
+def test_an_option_of_its_own_is_kept_and_none_is_added_twice() -> None:
+    command = click.Command("purge", params=[click.Option(["--quiet"], help="its own")])
+    for _ in range(2):
+        add_verbosity(command)
+    assert [option.opts for option in command.params] == [["--quiet"], ["-v", "--verbose"]]
 
 
 def test_what_is_said_by_which() -> None:
@@ -114,8 +129,8 @@ def test_both_at_once_are_refused_and_the_command_line_counts_more_than_a_settin
         assert (result.exit_code, result.stdout) == (2, "")
         assert "--quiet and --verbose do not go together: leave one of them out" in result.stderr
     (tmp_path / "settings.toml").write_text("[scan]\nquiet = true\n")
-    assert run("--settings", tmp_path / "settings.toml", "scan", cluster.log_dirs[0]).exit_code == 0
-    assert verbosity() is Verbosity.QUIET
+    silent = run("--settings", tmp_path / "settings.toml", "scan", cluster.log_dirs[0])
+    assert (silent.exit_code, silent.stderr, verbosity()) == (0, "", Verbosity.NORMAL)
     for words in (["-v", "scan"], ["scan", "-v"]):
         result = run("--settings", tmp_path / "settings.toml", *words, cluster.log_dirs[0])
         assert "settings.toml:2: quiet is " in result.stderr and result.exit_code == 0

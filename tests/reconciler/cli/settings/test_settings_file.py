@@ -21,6 +21,7 @@ from reconciler.cli.settings import (
     LOG_FORMATS,
     Level,
     Settings,
+    changes_log_dirs,
     choose_log_format,
     is_json,
     log_line,
@@ -31,6 +32,7 @@ from reconciler.protocol.json_messages import encode_json
 from tests.logstore.changes import fill_store, two_disks
 from tests.logstore.engine import opened
 from tests.reconciler.cli.conftest import ORDERS, Cluster, make_log_dir
+from tests.reconciler.cli.settings.test_quiet_and_verbose import every_command
 from tests.reconciler.protocol.control_requests import INCREMENTAL, leader_and_isr, topic
 
 VERBS = logstore.list_commands(click.Context(logstore))
@@ -140,6 +142,13 @@ CHANGES = [
     ["namespace", "move", "orders", "--to", ""],
     ["namespace", "move", "--from-namespace", "org", "--to-namespace", "com"],
 ]  # fmt: skip
+
+
+def test_what_changes_log_dirs_is_every_verb_of_these_and_no_other() -> None:
+    names = {" ".join(words[: 2 if words[0] == "namespace" else 1]) for words in CHANGES}
+    assert {name for name, _ in every_command() if changes_log_dirs(name.removeprefix("logstore "))} == {
+        f"logstore {name}" for name in names
+    }
 
 
 @pytest.mark.parametrize("words", CHANGES, ids=" ".join)
