@@ -76,10 +76,9 @@ class ExaminedBroker:
     def is_clean(self) -> bool:
         """Whether nobody has to act. A start that only goes on with a move between log dirs needs nobody."""
         benign = {verdict.value for verdict in BENIGN}
-        calm_effects = (StartEffect.NOTE, StartEffect.REPLACED)
-        stands = self.situation.in_use or all(each.effect in calm_effects for each in self.start.findings)
+        stops = (each.effect not in (StartEffect.NOTE, StartEffect.REPLACED) for each in self.start.findings)
         calm = not (self.fleet or self.situation.full) and all(name in benign for name in self.totals)
-        return bool(stands) and calm
+        return calm and (self.situation.in_use or not any(stops))
 
 
 def examine(
