@@ -47,7 +47,9 @@ OFFSET_CHECKPOINTS: Final = (
     HIGH_WATERMARK_CHECKPOINT,
     CLEANER_CHECKPOINT,
 )
+"""The four files of a log dir that hold an offset for each partition."""
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
+"""The first offset of each leader epoch of one replica."""
 
 _FORGIVEN: Final = "a broker warns and ignores it"
 AFTER_A_BAD_NUMBER: Final = {

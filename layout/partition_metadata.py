@@ -1,6 +1,6 @@
 """``partition.metadata``: the topic ID of the replica in whose partition dir the file lies.
 
-Three forms are read (KIP516-2):
+Three forms are read (KIP516-2)::
 
     shipped      version: 0            what Kafka 2.8 and later write: 43 bytes, no final line end
                  topic_id: UXyU9i5ARn6W00ON2taeWA

@@ -21,7 +21,11 @@ from logstore.arguments import check_argument, check_fields
 from logstore.errors import ChangeRefusedError
 
 STALE_DELAY: Final = "delete.stale.topic.delay.ms"
+"""The setting of how long a stale replica stays staged, in ms (KIP516-6)."""
+
 DELETE_DELAY: Final = "file.delete.delay.ms"
+"""The setting of how long a replica that StopReplica deleted stays staged, in ms (KIP516-7)."""
+
 DEFAULTS: Final[Mapping[str, int]] = {STALE_DELAY: 4 * 3_600_000, DELETE_DELAY: 60_000}
 """All settings: name → default in ms."""
 

@@ -45,7 +45,7 @@ _SUM = re.compile(r"[0-9a-f]{64}")
 
 
 def sum_of(data: bytes | None) -> str:
-    """Give the SHA-256 of a file's bytes in hex, or :data:`MISSING` for no file."""
+    """Give the SHA-256 of a file's bytes in hex, or ``missing`` for no file."""
     return MISSING if data is None else hashlib.sha256(data).hexdigest()
 
 

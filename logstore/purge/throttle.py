@@ -59,7 +59,7 @@ class Throttle:
             cancel: ends the wait.
 
         Returns:
-            False: the purge was cancelled, and nothing more may be removed.
+            Whether it may be done; it may not where the purge was cancelled.
         """
         if cancel.is_set():
             return False

@@ -15,34 +15,62 @@ from logstore.rows.rows import SCHEMA_VERSION, VARYING, VERSION_KEY, Columns, Lo
 
 ROW_SCHEMA = pa.schema(
     [
-        pa.field("host", pa.string()),  # name of the machine that scanned
-        pa.field("cluster_id", pa.string()),  # cluster.id of meta.properties
-        pa.field("node_id", pa.int32()),  # node.id or broker.id
-        pa.field("directory_id", pa.string()),  # directory.id, base64url; null before Kafka 3.7
-        pa.field("log_dir", pa.string()),  # absolute path; bytes that are not UTF-8 stand as \xNN
-        pa.field("name", pa.string()),  # path below the log dir; "." for the log dir itself
-        pa.field("kind", pa.string()),  # a Kind
-        pa.field("namespace", pa.string()),  # tiers joined by ":"; "" is the default namespace
-        pa.field("topic", pa.string()),  # full name, namespace included; null where unknown
+        pa.field("host", pa.string()),
+        pa.field("cluster_id", pa.string()),
+        pa.field("node_id", pa.int32()),
+        pa.field("directory_id", pa.string()),
+        pa.field("log_dir", pa.string()),
+        pa.field("name", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("namespace", pa.string()),
+        pa.field("topic", pa.string()),
         pa.field("partition", pa.int32()),
-        pa.field("topic_id", pa.string()),  # canonical base64url; null where the disk holds none
-        pa.field("metadata_state", pa.string()),  # a MetadataState; null where none is expected
-        pa.field("problem", pa.string()),  # one sentence, null where all is well
-        pa.field("bytes", pa.int64()),  # sum of the files' lengths
-        pa.field("disk_bytes", pa.int64()),  # space on disk: 512 × st_blocks; preallocated indexes make it smaller
+        pa.field("topic_id", pa.string()),
+        pa.field("metadata_state", pa.string()),
+        pa.field("problem", pa.string()),
+        pa.field("bytes", pa.int64()),
+        pa.field("disk_bytes", pa.int64()),
         pa.field("files", pa.int32()),
-        pa.field("leftovers", pa.int32()),  # files with a transient suffix: .deleted, .cleaned, .swap, .tmp
-        pa.field("segments", pa.int32()),  # .log files among them; a broker never leaves a replica without one
-        pa.field("modified_ms", pa.int64()),  # newest mtime in the directory, ms since 1970
+        pa.field("leftovers", pa.int32()),
+        pa.field("segments", pa.int32()),
+        pa.field("modified_ms", pa.int64()),
         pa.field("inode", pa.int64()),
-        pa.field("due_ms", pa.int64()),  # staged only: when a purge may remove it, ms since 1970
-        pa.field("end_offset", pa.int64()),  # recovery point of the checkpoint: a lower bound of the log end offset
-        pa.field("leader_epoch", pa.int32()),  # last epoch of leader-epoch-checkpoint; read for duplicates only
-        pa.field("scanned_ms", pa.int64()),  # when this log dir was looked at, ms since 1970
-        pa.field("clean_shutdown", pa.bool_()),  # the log dir has the marker that a clean stop leaves
+        pa.field("due_ms", pa.int64()),
+        pa.field("end_offset", pa.int64()),
+        pa.field("leader_epoch", pa.int32()),
+        pa.field("scanned_ms", pa.int64()),
+        pa.field("clean_shutdown", pa.bool_()),
     ],
     metadata={VERSION_KEY: str(SCHEMA_VERSION).encode()},
 )
+"""The columns of a scan, of which each row is a directory or the log dir itself.
+
+- ``host``: name of the machine that scanned
+- ``cluster_id``: ``cluster.id`` of ``meta.properties``
+- ``node_id``: ``node.id`` or ``broker.id``
+- ``directory_id``: ``directory.id``, base64url; null before Kafka 3.7
+- ``log_dir``: absolute path; bytes that are not UTF-8 stand as ``\\xNN``
+- ``name``: path below the log dir; ``.`` for the log dir itself
+- ``kind``: a :class:`logstore.rows.Kind`
+- ``namespace``: tiers joined by ``:``; empty for the default namespace
+- ``topic``: full name, namespace included; null where unknown
+- ``partition``: number of the partition; null where unknown
+- ``topic_id``: canonical base64url; null where the disk holds none
+- ``metadata_state``: a :class:`logstore.rows.MetadataState`; null where none is expected
+- ``problem``: one sentence, null where all is well
+- ``bytes``: sum of the files' lengths
+- ``disk_bytes``: space on disk: 512 × st_blocks; preallocated indexes make it smaller
+- ``files``: number of files
+- ``leftovers``: files with a transient suffix: ``.deleted``, ``.cleaned``, ``.swap``, ``.tmp``
+- ``segments``: ``.log`` files among them; a broker never leaves a replica without one
+- ``modified_ms``: newest mtime in the directory, ms since 1970
+- ``inode``: inode of the directory
+- ``due_ms``: staged only: when a purge may remove it, ms since 1970
+- ``end_offset``: recovery point of the checkpoint: a lower bound of the log end offset
+- ``leader_epoch``: last epoch of ``leader-epoch-checkpoint``; read for duplicates only
+- ``scanned_ms``: when this log dir was looked at, ms since 1970
+- ``clean_shutdown``: the log dir has the marker that a clean stop leaves
+"""
 
 
 _TOPIC = VARYING.index("topic")

@@ -19,7 +19,7 @@ from logstore.tunables import FIRST_READ_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A live replica that is to be staged, and what is known of it; :func:`revalidate` checks that just before.
+    """A live replica that is to be staged, and what is known of it; ``revalidate`` checks that just before.
 
     Attributes:
         path: of the partition dir below its log dir.
@@ -31,7 +31,7 @@ class Candidate:
         inode: of the partition dir when it was seen; None: not known.
 
     Raises:
-        InvalidArgumentError: a value is of another type. What no record can hold, :func:`stage` refuses.
+        InvalidArgumentError: a value is of another type. What no record can hold, ``stage`` refuses.
     """
 
     path: str

@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 
 class LogStore(StagingStore):
-    """One broker's log dirs, open to be changed; made by :meth:`open`."""
+    """One broker's log dirs, open to be changed; made by :meth:`LogStore.open`."""
 
     def create(
         self, partition: TopicPartition, topic_id: TopicId | None, *, directory_id: DirectoryId | None = None
@@ -89,7 +89,7 @@ class LogStore(StagingStore):
         ``wanted``: partition, by full name → its topic ID; None: it gets none.
 
         Returns:
-            For each partition: the replica, or the error that :meth:`create` would have raised.
+            The replica of each partition, or the error that :meth:`create` would have raised.
 
         Raises:
             InvalidArgumentError: something else than partitions and topic IDs was given.
@@ -141,7 +141,7 @@ class LogStore(StagingStore):
         """Write the topic IDs of many replicas that have none, with two barriers for each batch.
 
         Returns:
-            For each partition: the replica as it is now, or the error that :meth:`assign_topic_id` would have raised.
+            The replica of each partition as it is now, or the error that :meth:`assign_topic_id` would have raised.
         """
         found: dict[TopicPartition, Replica | LogStoreError] = {}
         by_log_dir: dict[str, list[Replica]] = {}

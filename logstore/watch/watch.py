@@ -76,7 +76,7 @@ class Watch:
             for changes in watch:
                 ...
 
-    One thread starts the watch, polls or iterates it, and reads :attr:`log_dirs`; this thread reads the disks.
+    One thread starts the watch, polls or iterates it, and reads ``log_dirs``; this thread reads the disks.
     :meth:`stop` and :meth:`sweep_soon` may be called from any thread, and from a signal handler. Watchdog's own threads
     only collect names. After :meth:`stop` a watch cannot be started again.
 

@@ -68,7 +68,7 @@ class FleetFinding:
         return FleetKey(self.kind, self.cluster_id, self.subject)
 
     def as_row(self) -> dict[str, str | None]:
-        """Return the finding in the columns of :data:`FLEET_SCHEMA`."""
+        """Return the finding in the columns of :data:`reconciler.audit.FLEET_SCHEMA`."""
         return {name: getattr(self, name) for name in FLEET_SCHEMA.names}
 
 

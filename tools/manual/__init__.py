@@ -1,1 +1,4 @@
-"""Man pages, made from the commands and from the pages of ``logstore help``; ``tools/man`` writes them."""
+"""Man pages and a book, made from the commands, the pages of ``logstore help`` and the docstrings of the doors.
+
+``tools/man`` and ``tools/book`` write them.
+"""
