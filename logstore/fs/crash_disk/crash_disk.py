@@ -48,7 +48,7 @@ class CrashDisk(Disk):
         self.names = Random(0)
 
     def unique(self) -> str:
-        """Draw 32 hex digits from :attr:`names`."""
+        """Draw 32 hex digits from ``names``."""
         return f"{self.names.getrandbits(128):032x}"
 
     def mounted(self, volume: Volume) -> None:
