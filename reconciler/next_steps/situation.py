@@ -20,7 +20,8 @@ class MetadataTrust(StrEnum):
     OWN_COPY = "own_copy"
     """It is the copy of a broker that does not run, and ends where that broker stopped."""
     OLD = "old"
-    """It is older than a plan accepts by default, does not say how old it is, or names a time that has not come."""
+    """It is older than a plan accepts by default or than what it condemns, does not say how old it is, or names a time
+    that has not come."""
     INCOMPLETE = "incomplete"
     """It does not mention everything, or its end is lost."""
 

@@ -51,7 +51,7 @@ from reconciler.plan import (
 from reconciler.policy import PolicyRules
 from reconciler.preflight import Preflight, StartEffect, look_at_broker, preflight
 from reconciler.text import age, moment
-from reconciler.verdicts import BENIGN, CLOCK_TOLERANCE_MS, URGENCY, Judged, Row, Verdict, broker_of, compare
+from reconciler.verdicts import BENIGN, CLOCK_TOLERANCE_MS, URGENCY, Judged, Verdict, broker_of, compare, with_doubt
 
 _DAY_MS = 86_400_000
 
@@ -156,7 +156,7 @@ def _examined(
     live = _live(judged)
     found = {verdict: _found(several, in_sync, live) for verdict, several in _by_verdict(judged).items()}
     fleet = _about(broker, call, judged, evidence.result)
-    trust, why = _trust(states.get(broker.cluster), broker, now_ms)
+    trust, why = _trust(states.get(broker.cluster), broker, now_ms, judged)
     looked = _repair_evidence(found, evidence)
     staged, due, due_ms, due_inside = _staged(call.log_dirs, evidence, now_ms)
     full = tuple(path for path in call.log_dirs if is_full(path))
@@ -247,7 +247,7 @@ def _first(judged: Judged) -> str:
     place = f"{row['topic']}-{row['partition']}"
     if judged.observed is not None:
         place = posixpath.normpath(f"{row['log_dir']}/{row['name']}")
-    return f"{place}: {judged.evidence}"
+    return f"{place}: {with_doubt(judged.evidence, judged.doubt)}"
 
 
 def _in_sync(states: Mapping[str, DesiredState], judged: Sequence[Judged]) -> frozenset[tuple[str, int | None]]:
@@ -340,7 +340,7 @@ def _alone(judged: Judged) -> FoundVerdict:
     )
 
 
-def _is_directory(row: Row) -> bool:
+def _is_directory(row: Mapping[str, Any]) -> bool:
     return os.path.isdir(os.path.join(row["log_dir"], row["name"]))
 
 
@@ -377,7 +377,9 @@ def _about(broker: BrokerKey, call: Call, judged: Sequence[Judged], result: Audi
     ]
 
 
-def _trust(state: DesiredState | None, broker: BrokerKey, now_ms: int) -> tuple[MetadataTrust, str]:
+def _trust(
+    state: DesiredState | None, broker: BrokerKey, now_ms: int, judged: Sequence[Judged]
+) -> tuple[MetadataTrust, str]:
     """Judge the metadata, and say in a clause what is wrong with it."""
     if state is None or not state.topics.num_rows:
         return MetadataTrust.NONE, "no metadata of this cluster was given or found, or it knows no topic"
@@ -399,6 +401,8 @@ def _trust(state: DesiredState | None, broker: BrokerKey, now_ms: int) -> tuple[
     if identity.completeness is not Completeness.FULL or identity.ends_early:
         why = identity.ends_early[0] if identity.ends_early else "it does not mention every topic"
         return MetadataTrust.INCOMPLETE, f"{identity.location}: {why}"
+    if any(each.doubt for each in judged if each.observed is not None):
+        return MetadataTrust.OLD, f"{identity.location} is older than what it condemns here"
     return MetadataTrust.GOOD, ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -22,7 +23,7 @@ from logstore.log_dir import LogDir
 from reconciler.cli.commands.doctor import SCHEMA_VERSION
 from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
-from tests.reconciler.cli.conftest import CLUSTER, OLD_ORDERS, ORDERS, make_log_dir
+from tests.reconciler.cli.conftest import CLUSTER, OLD_ORDERS, ORDERS, long_written, make_log_dir
 
 Run = Callable[..., Result]
 UNIQUE = "0123456789abcdef0123456789abcdef"
@@ -124,6 +125,19 @@ def test_a_stopped_brokers_own_metadata_is_not_believed(cluster, run: Run) -> No
     assert "nothing since is known" in broker["next"][0]["why"]
 
 
+def test_metadata_that_is_older_than_what_it_condemns_is_in_doubt_and_newer_is_asked_for_first(
+    cluster, fresh: str, run: Run
+) -> None:
+    result = run("doctor", cluster.log_dir(2), "--metadata", fresh)
+    assert "in doubt" not in result.stdout
+    os.utime(cluster.log_dir(2) / "orders-1" / "00000000000000000000.log")  # as if it was made anew since
+    result = run("doctor", cluster.log_dir(2), "--metadata", fresh)
+    said = " ".join(result.stdout.split())
+    assert f"metadata: {fresh} is older than what it condemns here" in said
+    assert "in doubt, because it was written to after the metadata was" in said
+    assert said.index("--metadata SOURCE") < said.index("logstore plan")
+
+
 def test_metadata_of_the_future_is_not_believed_and_the_wrong_clock_is_told(cluster, run: Run) -> None:
     ahead = metadata_of(cluster.folder / "ahead", time.time_ns() // 1_000_000 + 5 * 86_400_000)
     result = run("doctor", cluster.log_dir(2), "--metadata", ahead)
@@ -168,6 +182,7 @@ def test_a_stray_is_planned_with_its_option_and_what_was_renamed_gets_its_name_b
     path = log_dir / stray_name("gone", 0, UNIQUE) / partition_metadata.FILE_NAME
     path.write_bytes(partition_metadata.encode(OLD_ORDERS))
     (log_dir / "orders-0").rename(log_dir / "kicks-0")
+    long_written(log_dir)
     found = commands(document(run("doctor", log_dir, "--metadata", fresh, "--format", "json")))
     assert found[0] == f"mv -nT {log_dir}/kicks-0 {log_dir}/orders-0"
     assert found[1] == f"logstore plan {log_dir} --metadata {fresh} --strays -o plan.json"

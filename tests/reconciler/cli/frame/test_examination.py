@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import namedtuple
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from reconciler.preflight import look_at_broker
 from reconciler.sources import load
 from tests.reconciler.cli.conftest import CLUSTER, ORDERS, make_log_dir
 
-NOW_MS = 2000
+NOW_MS = time.time_ns() // 1_000_000
 
 
 def examined(cluster, *log_dirs: str, fallback: str | None = None) -> list[ExaminedBroker]:
