@@ -40,14 +40,7 @@ from reconciler.next_steps import (
     next_steps,
     worth_freeing,
 )
-from reconciler.plan import (
-    PlanOrigin,
-    RepairChoice,
-    RepairView,
-    led_elsewhere,
-    propose_repair,
-    uncertain_replicas,
-)
+from reconciler.plan import PlanOrigin, RepairChoice, RepairView, led_elsewhere, propose_repair, uncertain_replicas
 from reconciler.policy import PolicyRules
 from reconciler.preflight import Preflight, StartEffect, look_at_broker, preflight
 from reconciler.text import age, moment
@@ -78,7 +71,7 @@ class ExaminedBroker:
         benign = {verdict.value for verdict in BENIGN}
         stops = (each.effect not in (StartEffect.NOTE, StartEffect.REPLACED) for each in self.start.findings)
         calm = not (self.fleet or self.situation.full) and all(name in benign for name in self.totals)
-        return calm and (self.situation.in_use or not any(stops))
+        return calm and (bool(self.situation.in_use) or not any(stops))
 
 
 def examine(
