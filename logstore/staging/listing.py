@@ -77,6 +77,11 @@ class Staged(NamedTuple):
         return self.found_partition if record is None else TopicPartition(record.topic, record.partition)
 
     @property
+    def topic(self) -> str | None:
+        """Full name of its topic; None: as of :attr:`partition`."""
+        return None if self.partition is None else self.partition.topic
+
+    @property
     def due_ms(self) -> int | None:
         """When a purge may delete it, in ms since 1970; None: never, for it has no record."""
         return None if self.record is None else self.record.due_ms

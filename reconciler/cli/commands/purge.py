@@ -137,8 +137,7 @@ class _KeptByPolicy:
 
     def veto(self, staged: Staged) -> str | None:
         """Say why a staged directory that is due stays; None: no rule keeps it."""
-        topic = None if staged.partition is None else staged.partition.topic
-        why = self.rules.forbids_removal(topic, self.now_ms)
+        why = self.rules.forbids_removal(staged.topic, self.now_ms)
         if why is not None:
             self.places.add((staged.log_dir, staged.location))
         return None if why is None else f"the policy keeps it: {why}"

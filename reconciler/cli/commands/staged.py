@@ -124,13 +124,12 @@ def _row(log_dir: LogDirView, staged: Staged, rules: PolicyRules, now_ms: int) -
     except LogStoreError as error:
         problem = problem or str(error)
     files, number_of_bytes = _weigh(log_dir, staged)
-    topic = None if staged.partition is None else staged.partition.topic
-    held = None if record is None else rules.forbids_removal(topic, now_ms)
+    held = None if record is None else rules.forbids_removal(staged.topic, now_ms)
     return StagedRow(
         log_dir=log_dir.path,
         location=staged.location,
         state=_state(staged, now_ms) if held is None else "held",
-        topic=topic,
+        topic=staged.topic,
         partition=None if staged.partition is None else staged.partition.partition,
         topic_id=str(staged.topic_id) if staged.topic_id not in (None, TopicId.ZERO) else None,
         bytes=number_of_bytes,

@@ -423,8 +423,7 @@ def _staged(log_dirs: Sequence[str], evidence: _Evidence, now_ms: int) -> tuple[
     counts, earliest, inside = Counter[bool](), None, 0
     for path in log_dirs:
         for staged in _recorded(path, evidence.fallback):
-            topic = None if staged.partition is None else staged.partition.topic
-            goes = staged.is_due(now_ms) and evidence.rules.keeping(topic, now_ms) is None
+            goes = staged.is_due(now_ms) and evidence.rules.keeping(staged.topic, now_ms) is None
             counts[goes] += 1
             inside += goes and staged.placement is not Placement.SIBLING
             if not staged.is_due(now_ms) and staged.due_ms is not None:
