@@ -25,6 +25,7 @@ html_theme_options = {"page_width": "1200px", "sidebar_width": "260px", "show_po
 html_static_path = ["book.css"]
 html_css_files = ["book.css"]
 html_copy_source = html_show_copyright = False
+highlight_language = "text"
 pygments_style = "default"
 toc_object_entries = False
 myst_heading_anchors = 3
