@@ -122,8 +122,10 @@ class StagingWatch:
             yield from self._check_due_time(member, record, since_ms, seen.settings)
         seen.settings = store.settings
         identities: set[_Identity] = {(entry.topic_id or _ZERO_ID, key[1]) for key, entry in live.items()}
+        # While the broker was down, one may have been restored by hand, and at its start staged under another name.
+        again = set() if same_life else {(str(record.topic_id), record.partition) for record, _ in came}
         for name, record in went:
-            undone = (str(record.topic_id), record.partition) in identities
+            undone = (str(record.topic_id), record.partition) in identities | again
             if record.due_ms > now_ms and not undone and record not in seen.purged:
                 yield f"{member.name} lost {name}, {_too_early(record, now_ms)}"
         back = [record for _, record in went]

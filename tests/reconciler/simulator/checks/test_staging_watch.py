@@ -16,6 +16,7 @@ from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.simulator.admin import DeletePartitions
 from reconciler.simulator.checks import BrokenInvariantError, Invariants
+from reconciler.simulator.checks.staging_watch import StagingWatch
 from reconciler.simulator.cluster import Cluster
 from tests.reconciler.simulator.conftest import NewCluster
 
@@ -81,6 +82,29 @@ def test_one_that_is_brought_back_is_not_lost(watched: tuple[Cluster, Invariants
     store.restore(store.staged()[0])
     invariants.look(everywhere=True)
     assert store.find(ORDERS) is not None
+
+
+def test_one_that_is_restored_by_hand_while_its_broker_is_down_and_then_staged_again_is_not_lost(
+    watched: tuple[Cluster, Invariants], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, invariants = watched
+    cluster.create_topic("clicks", 4, 3)
+    for topic in ("orders", "clicks"):
+        cluster.delete_topic(topic)
+    cluster.run(for_ms=1_000)
+    invariants.look(everywhere=True)
+    member = cluster.members[2]
+    staged = {each.name for each in member.broker.store.staged()}
+    cluster.stop_broker(2)
+    invariants.look(everywhere=True)
+    member.broker.maintain(lambda store: store.restore(store.staged()[0]))
+    with monkeypatch.context() as unseen:  # nobody looks while it is live
+        unseen.setattr(StagingWatch, "look", lambda *_, **__: iter(()))
+        cluster.start_broker(2)
+        cluster.run(for_ms=5_000)
+    invariants.look(everywhere=True)
+    again = {each.name for each in member.broker.store.staged()}
+    assert {each.partition(".")[0] for each in again} == staged != again
 
 
 def test_a_replica_that_is_gone_without_being_staged_is_reported(watched: tuple[Cluster, Invariants]) -> None:
