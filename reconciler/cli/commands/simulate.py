@@ -24,11 +24,12 @@ from reconciler.cli.frame import (
     warn,
 )
 from reconciler.errors import UsageError
-from reconciler.next_steps import Call, Step
+from reconciler.next_steps import Call, Command, Step
 from reconciler.simulator.kernel import FaultRates
 from reconciler.simulator.placement import Placement
 from reconciler.simulator.runs import (
     METADATA_FOLDER,
+    LeftOut,
     RunOutcome,
     Scenario,
     history_settings,
@@ -54,12 +55,15 @@ def run(
     faults: str,
     durable: bool,
     placement: str | None,
+    without: str,
+    skip: str,
     scenario: str | None,
     keep: str | None,
 ) -> Exit:
     """Play one history of a simulated cluster, look at every event, bring it to rest, and check every disk."""
     check_output(Format(form), output, [])
-    rates, asked = FaultRates.parse(faults), None if scenario is None else _scenario(scenario)
+    rates, left_out = FaultRates.parse(faults), LeftOut.parse(without, skip)
+    asked = None if scenario is None else _scenario(scenario)
     folder = None if keep is None else _empty_folder(keep)
     rules = None if placement is None else Placement(placement)
     with _quiet("logstore", "reconciler"):
@@ -67,12 +71,18 @@ def run(
             outcome = play_scenario(asked, seed, folder=folder, placement=rules)
         else:
             settings = history_settings(brokers, rates, durable=durable, placement=rules or Placement.ZOOKEEPER)
-            outcome = simulate(seed, steps, settings, folder=folder)
+            outcome = simulate(seed, steps, settings, folder=folder, left_out=left_out)
             if outcome.broken is not None and keep is None:
-                say(f"seed {seed} breaks a promise; looking for the shortest beginning that still does")
+                say(f"seed {seed} breaks a promise; looking for the least that still does")
                 outcome = shortest_failure(outcome, settings)
     _write(outcome, Format(form), output)
-    return _say_outcome(outcome, keep)
+    status = _say_outcome(outcome, keep)
+    if status is Exit.FINDINGS and asked is None:
+        chosen = ("--brokers", str(brokers), "--faults", faults, *(("--durable",) if durable else ()))
+        again = (*chosen, *(() if placement is None else ("--placement", placement)), *outcome.left_out.arguments)
+        words = ("--seed", str(seed), "--steps", str(outcome.steps), *again)
+        say_step(Step("play it again", Command("simulate", words)))
+    return status
 
 
 @contextmanager

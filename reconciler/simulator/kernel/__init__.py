@@ -6,6 +6,7 @@ hashes or at addresses: the same seed gives the same history in any process.
 """
 
 from reconciler.simulator.kernel.counted_store import CountedStore
+from reconciler.simulator.kernel.faults import KINDS as FAULT_KINDS
 from reconciler.simulator.kernel.faults import Fault, FaultRates
 from reconciler.simulator.kernel.messages import (
     ANONYMOUS,
@@ -41,6 +42,7 @@ __all__ = [
     "ANONYMOUS",
     "CONSUMER",
     "DURING_DELETE",
+    "FAULT_KINDS",
     "METADATA_WITH_MODES",
     "START_MS",
     "AlterIsrRequest",

@@ -212,6 +212,9 @@ class FaultActions(Schedule, Protocol):
 class Faults:
     """Draws which faults happen.
 
+    Those of messages and those of machines have generators of their own, and each draw for the machines has another:
+    so a history in which less is said draws the same for the machines.
+
     Attributes:
         rates: of each kind; all 0 after :meth:`calm`.
         targets: the machines, in the order in which they were added.
@@ -221,7 +224,9 @@ class Faults:
     def __init__(self, world: FaultActions, rates: FaultRates, interval_ms: int) -> None:
         """Draw nothing before there is a target."""
         self.rates, self.targets, self.counts = rates, list[FaultTarget](), dict[str, int]()
-        self._world, self._random, self._interval_ms = world, world.randomness("faults"), interval_ms
+        self._world, self._interval_ms, self._draws = world, interval_ms, 0
+        self._of_messages = world.randomness("faults of messages")
+        self._random = world.randomness("faults")
 
     def add(self, target: FaultTarget) -> None:
         """Let faults happen to one more machine; the first machine starts the draws unless all rates are 0."""
@@ -245,7 +250,7 @@ class Faults:
 
     def happens(self, kind: str) -> bool:
         """Draw whether a fault of a kind happens to one message; draws also where the rate is 0."""
-        drawn = self._random.random() < self.rates.of(kind)
+        drawn = self._of_messages.random() < self.rates.of(kind)
         if drawn:
             self._world.history.reach(f"fault {kind}")
         return drawn
@@ -264,6 +269,8 @@ class Faults:
         if self.rates == FaultRates.none():
             return
         self._again()
+        self._draws += 1
+        self._random = self._world.randomness(f"faults {self._draws}")
         for target in self.targets:
             for kind in KINDS:
                 rate = self.rates.of(kind)

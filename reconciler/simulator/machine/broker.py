@@ -63,6 +63,7 @@ class SimulatedBroker:
         """Put together a broker that is down; ``make_controller`` takes a function that gives the broker's epoch."""
         self.node_id, self.settings, self.running = node_id, settings, False
         self._last_session: Session | None = None
+        self._last_delays = settings.delays
         self._disks, self._zookeeper, self._network = disks, zookeeper, network
         self._timers, self._journal, self._make_controller = timers, journal, make_controller
         self._life: BrokerLife | None = None
@@ -143,12 +144,16 @@ class SimulatedBroker:
         life.host.guarded(f"move of {at}", lambda: life.alter_log_dir(at, path))
 
     def maintain(self, work: Callable[[LogStore], None]) -> None:
-        """While the broker is down, open its log dirs for a tool; if that fails, the history says why."""
+        """While the broker is down, open its log dirs for a tool; if that fails, the history says why.
+
+        The tool stages with the delays that the broker had last, which an operator gives to it.
+        """
         assert not self.running, "a broker that is up holds the locks"
         host = Host(self.node_id, self._network, self._timers, self._journal, self.settings)
         host.log_dirs = self._disks.log_dirs
         store = self._open(host)
         if store is not None:
+            store.settings = self._last_delays
             try:
                 work(store)
             except BaseException:
@@ -199,7 +204,7 @@ class SimulatedBroker:
 
     def _gone(self) -> None:
         if self._life is not None:
-            self._last_session = self._life.session
+            self._last_session, self._last_delays = self._life.session, self._life.store.settings
         self._life = None
         self.running = False
         self._network.serve(broker_endpoint(self.node_id), None)

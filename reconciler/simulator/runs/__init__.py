@@ -2,17 +2,20 @@
 
 from reconciler.simulator.runs.coverage import unreached
 from reconciler.simulator.runs.scenario import Scenario, parse_scenario, shipped_scenarios
+from reconciler.simulator.runs.shrink import shortest_failure
 from reconciler.simulator.runs.simulation import (
     METADATA_FOLDER,
     RunOutcome,
     history_settings,
     play_scenario,
-    shortest_failure,
     simulate,
 )
+from reconciler.simulator.runs.swarm import NOTHING, LeftOut
 
 __all__ = [
     "METADATA_FOLDER",
+    "NOTHING",
+    "LeftOut",
     "RunOutcome",
     "Scenario",
     "history_settings",

@@ -32,9 +32,9 @@ _RUNNING_LEFT = 2
 class Operator:
     """Works on the machines of one cluster."""
 
-    def __init__(self, cluster: Cluster, features: frozenset[str]) -> None:
-        """``features``: what this operator does; see :mod:`reconciler.simulator.runs.swarm`."""
-        self._cluster, self._random = cluster, cluster.world.randomness("operator")
+    def __init__(self, cluster: Cluster, features: frozenset[str], left_out: frozenset[str] = frozenset()) -> None:
+        """Do what is among the ``features``, but for what is ``left_out``; :mod:`reconciler.simulator.runs.swarm`."""
+        self._cluster, self._left_out = cluster, left_out
         tools: Mapping[str, Callable[[Member, LogStore, Random], str | None]] = {
             "move_disk": _move,
             "restore": _restore,
@@ -44,39 +44,41 @@ class Operator:
         self._tools = {name: tool for name, tool in tools.items() if name in features}
         self._moves = "move_disk" in features
 
-    def act(self) -> None:
+    def act(self, random: Random) -> None:
         """Do something on one machine."""
-        if self._moves and self._random.random() < 0.5:
-            self._move_while_running()
-        elif self._tools:
-            self._maintain()
+        if self._moves and random.random() < 0.5:
+            if "move_disk" not in self._left_out:
+                self._move_while_running(random)
+        elif self._tools.keys() - self._left_out:
+            self._maintain(random)
 
-    def _move_while_running(self) -> None:
+    def _move_while_running(self, random: Random) -> None:
         members = [each for each in self._cluster.members.values() if each.running]
-        member = self._random.choice(members) if members else None
+        member = random.choice(members) if members else None
         replicas = [] if member is None else list(member.broker.store.replicas())
         if member is not None and replicas:
-            self._may_lose_power(member)
-            for replica in self._random.sample(replicas, min(len(replicas), _MOST_AT_ONCE)):
-                number = self._random.randrange(len(member.disks.log_dirs))
+            self._may_lose_power(member, random)
+            for replica in random.sample(replicas, min(len(replicas), _MOST_AT_ONCE)):
+                number = random.randrange(len(member.disks.log_dirs))
                 self._cluster.world.guarded(partial(member.alter_log_dir, replica.partition, number))
 
-    def _maintain(self) -> None:
-        member = self._stopped()
+    def _maintain(self, random: Random) -> None:
+        member = self._stopped(random)
         if member is None:
             return
         names = sorted(self._tools)
-        chosen = self._random.choices(names, k=self._random.randint(1, _MOST_AT_ONCE))
-        self._may_lose_power(member)
-        self._cluster.world.guarded(partial(member.broker.maintain, partial(self._work, member, chosen)))
-        if self._random.random() < 0.7:
+        chosen = random.choices(names, k=random.randint(1, _MOST_AT_ONCE))
+        self._may_lose_power(member, random)
+        used = [name for name in chosen if name not in self._left_out]
+        self._cluster.world.guarded(partial(member.broker.maintain, partial(self._work, member, used, random)))
+        if random.random() < 0.7:
             member.start()
 
-    def _work(self, member: Member, chosen: Sequence[str], store: LogStore) -> None:
+    def _work(self, member: Member, chosen: Sequence[str], random: Random, store: LogStore) -> None:
         """Use tools on the open log dirs of a broker that is down."""
         for name in chosen:
             try:
-                said = self._tools[name](member, store, self._random)
+                said = self._tools[name](member, store, random)
                 self._cluster.world.history.reach(f"operator {name}", int(said is not None))
             except (LogStoreError, LayoutError) as error:
                 said = f"cannot {name}: {error}"
@@ -84,21 +86,21 @@ class Operator:
             if said is not None:
                 self._cluster.world.history.say("operator", f"{member.name}: {said}")
 
-    def _stopped(self) -> Member | None:
+    def _stopped(self, random: Random) -> Member | None:
         """Give a machine whose broker is down; stop one where none is."""
         members = list(self._cluster.members.values())
         stopped = [each for each in members if not each.running]
         if stopped:
-            return self._random.choice(stopped)
+            return random.choice(stopped)
         if len(members) <= _RUNNING_LEFT:
             return None
-        member = self._random.choice(members)
+        member = random.choice(members)
         member.shut_down()
         return None if member.running else member
 
-    def _may_lose_power(self, member: Member) -> None:
-        if self._cluster.settings.rates.power_cut and self._random.random() < _CUT_SHORT:
-            self._cluster.world.stop_after(member.name, self._random.randrange(_CHANGES))
+    def _may_lose_power(self, member: Member, random: Random) -> None:
+        if self._cluster.settings.rates.power_cut and random.random() < _CUT_SHORT:
+            self._cluster.world.stop_after(member.name, random.randrange(_CHANGES))
 
 
 def _move(member: Member, store: LogStore, random: Random) -> str | None:

@@ -1,12 +1,13 @@
 """One history from one seed: a cluster, a workload and faults; every event and the final state are checked.
 
-A history that fails is played again with fewer steps, to report the shortest beginning that still fails. That is
-possible because a seed always gives the same history. Source: the simulator's own docstring.
+A seed always gives the same history, so a history that fails can be played again with less, to report the least that
+still fails (:mod:`reconciler.simulator.runs.shrink`). Source: the simulator's own docstring.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -31,7 +32,7 @@ from reconciler.simulator.placement import Placement
 from reconciler.simulator.runs.coverage import recoveries_counted
 from reconciler.simulator.runs.runner import play
 from reconciler.simulator.runs.scenario import Scenario
-from reconciler.simulator.runs.swarm import Swarm
+from reconciler.simulator.runs.swarm import NOTHING, LeftOut, Swarm
 from reconciler.simulator.runs.workload import Workload
 from reconciler.simulator.zookeeper import AuthorizerSettings
 from reconciler.sources import save_state
@@ -52,6 +53,9 @@ METADATA_FOLDER = "metadata"
 _DELAY_MS = 300_000
 """How long a stale replica stays staged in a history: long compared with its faults, short compared with its end."""
 
+_NAMES = re.compile(r"\S*\d\S*")
+"""What differs between two failures of one kind: partitions, brokers, IDs, times."""
+
 _AUDIT_STEPS = 50
 """The number of steps between audits of the disks in the middle of a history."""
 
@@ -64,11 +68,14 @@ class RunOutcome:
         steps: events from the moment at which the cluster had formed; fewer than asked for when an invariant did not
             hold.
         broken: why it failed; None: all invariants held.
+        promise: that is broken: why, without what has numbers in it, so without names and times; empty: none is.
         digest: of the history and of the trace of its events: the same for the same seed.
         faults: kind → how often it happened.
         reached: operation, fault, verdict, answer or way of recovery → how often the history came to it.
         events: the number of all events, including those while the cluster forms and comes to rest.
         simulated_ms: the true time that passed.
+        actions: how many the workload drew, those that were left out with them.
+        left_out: of what the seed draws.
     """
 
     seed: int
@@ -80,6 +87,9 @@ class RunOutcome:
     events: int = 0
     simulated_ms: int = 0
     reached: Mapping[str, int] = field(default_factory=dict)
+    promise: str = ""
+    actions: int = 0
+    left_out: LeftOut = NOTHING
 
 
 def history_settings(
@@ -141,19 +151,25 @@ def play_scenario(
 
 
 def simulate(
-    seed: int, steps: int, settings: ClusterSettings | None = None, *, folder: str | None = None
+    seed: int,
+    steps: int,
+    settings: ClusterSettings | None = None,
+    *,
+    folder: str | None = None,
+    left_out: LeftOut = NOTHING,
 ) -> RunOutcome:
     """Play one history of so many events, bring it to rest, and check it.
 
     The steps count from the moment at which the cluster has formed. Without settings there are five brokers and the
     default faults. The disks stay in ``folder``; None: nowhere.
     """
-    settings = Swarm.of(seed).applied(settings or history_settings())
+    settings = left_out.applied(Swarm.of(seed).applied(settings or history_settings()))
     cluster = Cluster(settings, seed=seed, folder=folder)
-    done, broken = 0, None
+    workload = Workload(cluster, left_out)
+    done, broken, promise = 0, None, ""
     try:
         with recoveries_counted(cluster.world.history.reach):
-            invariants, workload = Invariants(cluster), Workload(cluster)
+            invariants = Invariants(cluster)
             cluster.start()
             workload.begin()
             while done < steps and cluster.world.step():
@@ -167,11 +183,12 @@ def simulate(
             check_full_changes_nothing(cluster, invariants)
             let_delays_pass(cluster, invariants)
     except (ReconcilerError, LogStoreError) as error:
-        broken = str(error)
+        broken, promise = str(error), _NAMES.sub("…", str(error))
     finally:
         _keep(cluster, folder)
         cluster.close()
-    return _outcome(cluster, done, broken)
+    outcome = _outcome(cluster, done, broken)
+    return replace(outcome, promise=promise, actions=workload.actions, left_out=left_out)
 
 
 def _keep(cluster: Cluster, folder: str | None) -> None:
@@ -195,20 +212,3 @@ def _outcome(cluster: Cluster, done: int, broken: str | None) -> RunOutcome:
         world.now_ms - START_MS,
         dict(sorted(world.history.reached.items())),
     )
-
-
-def shortest_failure(failed: RunOutcome, settings: ClusterSettings | None = None) -> RunOutcome:
-    """Find the shortest beginning of a failed history that still fails, and play it to its end.
-
-    The number of steps is halved as long as it still fails; with one step less than the result, every invariant holds.
-    A history that broke off in its middle may fail at rest after fewer steps, so it is halved as well.
-    """
-    least, most, best = 0, failed.steps, failed
-    while least < most:
-        middle = (least + most) // 2
-        tried = simulate(failed.seed, middle, settings)
-        if tried.broken is None:
-            least = middle + 1
-        else:
-            most, best = tried.steps, tried
-    return best

@@ -7,18 +7,23 @@ its own. Source: Groce et al., *Swarm Testing*, 2012.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Self
 
 from logstore import DELETE_DELAY, STALE_DELAY, Settings
+from reconciler.errors import UsageError
 from reconciler.simulator.cluster import ClusterSettings
+from reconciler.simulator.kernel import FAULT_KINDS
 
 FEATURES = (
     *("delete", "grow", "shrink", "reassign", "prefer", "namespace", "move_namespace", "configure", "stop"),
     *("away", "move_disk", "restore", "purge", "convert", "plan", "repair"),
 )
 """What administrators and operators do; a topic is created in every history."""
+
+_RANGE = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", re.ASCII)
 
 _OFF = 0.25
 """How likely a feature is switched off."""
@@ -31,6 +36,62 @@ _FETCHES_MS = (2_000, 2_000, 5_000)
 
 _WIDE, _WIDEST, _EVERY = (12, 40), 500, 70
 """Partitions of a wide topic: up to the first numbers often, the last one in one history of so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What a history leaves out of what its seed draws, so that a failure needs less; the rest stays as it is.
+
+    Attributes:
+        features: of :data:`FEATURES`, and kinds of faults.
+        actions: numbers of single actions of the workload, from 0.
+    """
+
+    features: frozenset[str] = frozenset()
+    actions: frozenset[int] = frozenset()
+
+    @classmethod
+    def parse(cls, features: str, actions: str) -> Self:
+        """Read ``delete,crash`` and ``0-3,7``; an empty text leaves nothing out.
+
+        Raises:
+            UsageError: what is no feature and no fault, or no number or range of numbers.
+        """
+        names = frozenset(each.strip() for each in features.split(",") if each.strip())
+        unknown = sorted(names - {*FEATURES, *FAULT_KINDS})
+        if unknown:
+            known = ", ".join((*FEATURES, *FAULT_KINDS))
+            raise UsageError(f"{unknown[0]!r:.40} cannot be left out of a history: there are {known}")
+        numbers = set[int]()
+        for each in filter(None, (part.strip() for part in actions.split(","))):
+            match = _RANGE.fullmatch(each)
+            first, last = (0, -1) if match is None else (int(match[1]), int(match[2] or match[1]))
+            if first > last:
+                raise UsageError(f"{each!r:.40} is no action and no range of actions: write numbers such as 0-3,7")
+            numbers.update(range(first, last + 1))
+        return cls(names, frozenset(numbers))
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What ``logstore simulate`` takes to leave the same out."""
+        ranges = list[list[int]]()
+        for number in sorted(self.actions):
+            if ranges and ranges[-1][1] == number - 1:
+                ranges[-1][1] = number
+            else:
+                ranges.append([number, number])
+        skipped = ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+        known = (each for each in (*FEATURES, *FAULT_KINDS) if each in self.features)
+        without = ",".join(known)
+        return (*(("--without", without) if without else ()), *(("--skip", skipped) if skipped else ()))
+
+    def applied(self, settings: ClusterSettings) -> ClusterSettings:
+        """Give the settings of a cluster to which the kinds of faults that are left out do not happen."""
+        never = {kind: 0.0 for kind in FAULT_KINDS if kind in self.features}
+        return replace(settings, rates=replace(settings.rates, **never)) if never else settings
+
+
+NOTHING = LeftOut()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from reconciler.simulator.admin import NOT_GIVEN, Admin, AlterTopic, CommandOutc
 from reconciler.simulator.cluster import Cluster, Member
 from reconciler.simulator.kernel import Response, broker_endpoint
 from reconciler.simulator.runs.operator import Operator
-from reconciler.simulator.runs.swarm import Swarm
+from reconciler.simulator.runs.swarm import NOTHING, LeftOut, Swarm
 
 NAMES = ("orders", "clicks", "payments", "audit.log", "__consumer_offsets", "org:orders", "net:orders")
 """The topics of a history."""
@@ -66,11 +66,13 @@ _Action: TypeAlias = Callable[[Admin, Random], tuple[str, CommandOutcome] | None
 class Workload:
     """Acts again and again; each action and the pause after it depend on the seed alone."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        """Do nothing until :meth:`begin`."""
+    def __init__(self, cluster: Cluster, left_out: LeftOut = NOTHING) -> None:
+        """Do nothing until :meth:`begin`; what is left out is drawn, and not done."""
         self._cluster, self._random = cluster, cluster.world.randomness("workload")
-        self._goes_on, self._swarm = False, Swarm.of(cluster.world.seed)
-        self._operator = Operator(cluster, self._swarm.features)
+        self._goes_on, self._swarm, self._left_out = False, Swarm.of(cluster.world.seed), left_out
+        self._operator = Operator(cluster, self._swarm.features, left_out.features)
+        self.actions = 0
+        """How many were drawn so far."""
         actions: list[tuple[int, str, _Action]] = [
             (4, "create", self._create),
             (3, "delete", self._delete),
@@ -89,7 +91,8 @@ class Workload:
         self._goes_on = True
         self._again()
         for _ in range(_FIRST):
-            self._say(self._create)
+            if (random := self._next()) is not None:
+                self._say(self._create, random)
 
     def end(self) -> None:
         """Stop acting."""
@@ -105,34 +108,48 @@ class Workload:
         self._again()
         burst = self._random.random() < self._swarm.burst
         for _ in range(self._random.randint(*_BURST) if burst else 1):
-            self._act_once()
+            if (random := self._next()) is not None:
+                self._act_once(random)
 
-    def _act_once(self) -> None:
-        chance = self._random.random()
+    def _next(self) -> Random | None:
+        """Give the generator of the next action; None: it is left out.
+
+        Each has its own, so that the others stay as they are where one is left out.
+        """
+        number, self.actions = self.actions, self.actions + 1
+        return None if number in self._left_out.actions else self._cluster.world.randomness(f"action {number}")
+
+    def _does(self, feature: str) -> bool:
+        return feature in self._swarm.features and feature not in self._left_out.features
+
+    def _act_once(self, random: Random) -> None:
+        chance = random.random()
         if chance < 0.30:
-            for _ in range(self._random.randint(1, 4)):
-                self._cluster.producer.send(self._random.choice(NAMES))
+            for _ in range(random.randint(1, 4)):
+                self._cluster.producer.send(random.choice(NAMES))
         elif chance < 0.40:
             self._cluster.consumer.poll(NAMES)
         elif chance < 0.46:
-            if "stop" in self._swarm.features:
-                self._stop_or_start()
+            if self._does("stop"):
+                self._stop_or_start(random)
         elif chance < 0.62:
-            self._operator.act()
+            self._operator.act(random)
         else:
-            self._command()
+            self._command(random)
 
-    def _command(self) -> None:
+    def _command(self, random: Random) -> None:
         weights = [weight for weight, _, _ in self._actions]
-        ((_, _, action),) = self._random.choices(self._actions, weights)
-        if "away" in self._swarm.features and self._random.random() < _AWAY:
-            self._go_away()
-        self._say(action)
+        ((_, name, action),) = random.choices(self._actions, weights)
+        if name in self._left_out.features:
+            return
+        if self._does("away") and random.random() < _AWAY:
+            self._go_away(random)
+        self._say(action, random)
 
-    def _say(self, action: _Action) -> None:
+    def _say(self, action: _Action, random: Random) -> None:
         """Give a command to the active controller, if there is one; the history says what became of it."""
         active, journal = self._cluster.active, self._cluster.world.history
-        said = None if active is None else action(active.admin, self._random)
+        said = None if active is None else action(active.admin, random)
         if said is not None:
             text, outcome = said
             journal.reach(f"command {text.partition(' ')[0]}")
@@ -146,23 +163,23 @@ class Workload:
             for _ in range(_AT_ONCE):
                 self._cluster.producer.send(topic)
 
-    def _go_away(self) -> None:
+    def _go_away(self, random: Random) -> None:
         """Stop a broker, in order or not, for so long that it misses what is done next."""
         running = [each for each in self._cluster.members.values() if each.running]
         if len(running) > 2:
-            member = self._random.choice(running)
-            if self._random.random() < 0.5:
+            member = random.choice(running)
+            if random.random() < 0.5:
                 member.shut_down()
             else:
                 self._cluster.world.crash(member.name)
-            self._cluster.world.add(self._random.randint(*_AWAY_MS), "", "workload", partial(self._come_back, member))
+            self._cluster.world.add(random.randint(*_AWAY_MS), "", "workload", partial(self._come_back, member))
 
     def _come_back(self, member: Member) -> None:
         if self._goes_on:
             member.start()
 
-    def _stop_or_start(self) -> None:
-        member = self._random.choice(list(self._cluster.members.values()))
+    def _stop_or_start(self, random: Random) -> None:
+        member = random.choice(list(self._cluster.members.values()))
         if not member.running:
             member.start()
         elif sum(each.running for each in self._cluster.members.values()) > 1:
@@ -186,12 +203,12 @@ class Workload:
         outcome = admin.delete_topics([topic])[topic]
         if outcome.error is KafkaError.NONE and random.random() < 0.5:
             for pause_ms in _AGAIN_MS:
-                self._cluster.world.add(pause_ms, "", "workload", partial(self._create_again, topic))
+                self._cluster.world.add(pause_ms, "", "workload", partial(self._create_again, topic, random))
         return f"deletes {topic}", outcome
 
-    def _create_again(self, topic: str) -> None:
+    def _create_again(self, topic: str, random: Random) -> None:
         if self._goes_on and topic not in self._cluster.oracle.topics():
-            self._say(partial(self._create, topic=topic))
+            self._say(partial(self._create, topic=topic), random)
 
     def _grow(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome]:
         topic, partitions = self._topic(random), random.randint(2, _MOST_PARTITIONS + 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from reconciler.simulator.checks import convergence as rest
 from reconciler.simulator.runs import shipped_scenarios
 
 Run = Callable[..., Result]
+KEPT = Path(__file__).with_name("kept_histories.txt").read_text(encoding="utf-8").splitlines()
+"""Histories that broke a promise once, shrunk, each as the command that plays it."""
 SMALL = ("--brokers", "3", "--steps", "60")
 
 
@@ -90,9 +93,19 @@ def test_a_broken_promise_gives_the_seed_and_the_shortest_beginning(run: Run, mo
     shown = json.loads(result.stdout)
     assert "somebody deleted a topic" in shown["broken"]
     assert 0 < shown["steps"] < 400
-    fewer = run("simulate", "--seed", "4", "--brokers", "2", "--steps", str(shown["steps"] - 1), "--faults", "none")
-    assert fewer.exit_code == 0
     assert f"seed 4: {shown['steps']} steps" in result.stderr
+    again = shlex.split(result.stderr.splitlines()[-1])
+    assert again[:2] == ["logstore", "simulate"] and "--without" in again and "--skip" in again
+    once_more = run(*again[1:], "--format", "json")
+    assert (once_more.exit_code, json.loads(once_more.stdout)["digest"]) == (1, shown["digest"])
+    again[again.index("--steps") + 1] = str(shown["steps"] - 1)
+    assert run(*again[1:]).exit_code == 0
+
+
+@pytest.mark.parametrize("line", [line for line in KEPT if not line.startswith("#")])
+def test_a_history_that_broke_a_promise_once_keeps_them_all(run: Run, line: str) -> None:
+    result = run(*shlex.split(line)[1:])
+    assert result.exit_code == 0, result.stderr
 
 
 @pytest.mark.parametrize(
@@ -100,6 +113,8 @@ def test_a_broken_promise_gives_the_seed_and_the_shortest_beginning(run: Run, mo
     [
         (["--scenario", "nowhere.txt"], "there is no such file; shipped are"),
         (["--faults", "rain=1"], "is no fault and its rate"),
+        (["--without", "rain"], "cannot be left out of a history"),
+        (["--skip", "some"], "is no action and no range of actions"),
         (["--keep", "FULL"], "is not empty"),
         (["--brokers", "0"], "range"),
         (["--placement", "raft"], "'raft' is not one of 'zookeeper', 'kraft'"),

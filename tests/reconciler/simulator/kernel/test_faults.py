@@ -121,6 +121,20 @@ def test_rates_are_kept_to_over_a_long_time() -> None:
     assert 150 < len(machine.happened) < 250
 
 
+def test_what_happens_to_messages_changes_nothing_of_what_happens_to_machines() -> None:
+    def happened(messages: int) -> list[str]:
+        world = World(3, FaultRates(clock_jump=0.3, loss=0.5))
+        Machine(world, "broker-1")
+        for _ in range(20):
+            for _ in range(messages):
+                world.faults.happens("loss")
+            world.run(for_ms=FAULT_INTERVAL_MS)
+        return [line for line in world.history.lines if "clock_jump" in line]
+
+    assert len(happened(0)) > 2
+    assert happened(0) == happened(3)
+
+
 def test_a_machine_that_is_running_crashes_and_one_that_is_not_does_not() -> None:
     world = World(1, FaultRates(crash=1.0, power_cut=1.0))
     up, down = Machine(world, "broker-1"), Machine(world, "broker-2", running=False)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
 from layout.topic import TopicPartition
+from logstore import DELETE_DELAY
 from reconciler.simulator.cluster import Cluster, ClusterSettings
 from reconciler.simulator.kernel import FaultRates
 from reconciler.simulator.machine import BrokerSettings
@@ -45,6 +47,16 @@ def test_a_log_dir_without_an_id_gets_no_replica_by_a_move(new_cluster: NewClust
     assert "orders-0 is not moved" in cluster.world.history.lines[-1]
 
 
+def test_a_tool_stages_with_the_delays_that_the_broker_had_last(new_cluster: NewCluster) -> None:
+    cluster = new_cluster(1, seed=2)
+    cluster.command(lambda admin: admin.alter_namespace_configs("", {"file.delete.delay.ms": "7000"}, []))
+    cluster.run(for_ms=1_000)
+    cluster.stop_broker(1)
+    delays: list[int] = []
+    cluster.members[1].broker.maintain(lambda store: delays.append(store.settings.of("orders", DELETE_DELAY)))
+    assert delays == [7_000]
+
+
 @pytest.mark.parametrize("feature", ["restore", "purge", "convert", "move_disk"])
 def test_each_tool_is_used_and_what_it_does_is_counted(feature: str) -> None:
     settings = with_directory_ids()
@@ -54,9 +66,9 @@ def test_each_tool_is_used_and_what_it_does_is_counted(feature: str) -> None:
         cluster.create_topic("clicks", 2, 2)
         cluster.delete_topic("clicks")
         cluster.run(for_ms=120_000)
-        operator = Operator(cluster, frozenset({feature}))
+        operator, random = Operator(cluster, frozenset({feature})), Random(3)
         for _ in range(12):
-            operator.act()
+            operator.act(random)
             cluster.run(for_ms=1_000)
         assert cluster.world.history.reached.get(f"operator {feature}"), cluster.world.history.lines[-30:]
 
@@ -64,9 +76,9 @@ def test_each_tool_is_used_and_what_it_does_is_counted(feature: str) -> None:
 def test_the_power_may_go_in_the_middle_of_the_work_and_the_machine_starts_again() -> None:
     with Cluster(with_directory_ids(FaultRates(power_cut=0.0001)), seed=4) as cluster:
         cluster.create_topic("orders", 6, 2)
-        operator = Operator(cluster, frozenset({"convert", "move_disk"}))
+        operator, random = Operator(cluster, frozenset({"convert", "move_disk"})), Random(4)
         for _ in range(30):
-            operator.act()
+            operator.act(random)
             for member in cluster.members.values():
                 member.start()
             cluster.run(for_ms=8_000)

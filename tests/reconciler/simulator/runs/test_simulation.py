@@ -20,10 +20,10 @@ from reconciler.simulator.runs import (
     history_settings,
     parse_scenario,
     play_scenario,
-    shortest_failure,
     simulate,
     simulation,
 )
+from reconciler.simulator.runs.shrink import shortest_beginning
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 
@@ -142,13 +142,13 @@ def fails_with(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 def test_the_shortest_beginning_of_a_history_that_fails_at_rest_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     fails_with(monkeypatch, "admin  deletes")
     settings = history_settings(3, FaultRates.none())
-    failed = simulate(37, 400, settings)
+    failed = simulate(54, 400, settings)
     assert (failed.steps, failed.broken) == (400, "'admin  deletes' was said")
-    short = shortest_failure(failed, settings)
+    short = shortest_beginning(failed, settings)
     assert 0 < short.steps < 400
     assert short.broken == failed.broken
-    assert simulate(37, short.steps - 1, settings).broken is None
-    assert simulate(37, short.steps, settings).digest == short.digest
+    assert simulate(54, short.steps - 1, settings).broken is None
+    assert simulate(54, short.steps, settings).digest == short.digest
 
 
 def test_a_shorter_beginning_that_fails_at_rest_is_found_where_the_history_broke_off_in_its_middle(
@@ -164,17 +164,17 @@ def test_a_shorter_beginning_that_fails_at_rest_is_found_where_the_history_broke
 
     monkeypatch.setattr(Invariants, "look", breaks_off)
     settings = history_settings(3, FaultRates.none())
-    failed = simulate(37, 2_000, settings)
+    failed = simulate(54, 2_000, settings)
     assert failed.broken == "too many deeds" and failed.steps < 2_000
-    short = shortest_failure(failed, settings)
+    short = shortest_beginning(failed, settings)
     assert short.broken == "'admin  deletes' was said"
-    assert simulate(37, short.steps - 1, settings).broken is None
+    assert simulate(54, short.steps - 1, settings).broken is None
 
 
 def test_a_history_that_fails_from_its_first_step_has_no_steps_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     fails_with(monkeypatch, "broker-1")
     settings = history_settings(2, FaultRates.none())
-    assert shortest_failure(simulate(35, 50, settings), settings).steps == 0
+    assert shortest_beginning(simulate(35, 50, settings), settings).steps == 0
 
 
 def test_a_scenario_that_is_played_gives_an_outcome_like_a_history(tmp_path: Path) -> None:
