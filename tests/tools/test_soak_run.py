@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 
 import pytest
 
+from logstore.parallel import processors
 from reconciler.simulator.kernel import FaultRates
 from reconciler.simulator.placement import Placement
+from reconciler.simulator.runs import LeftOut, RunOutcome
 from tools import soak_run
+from tools.machine import ROOT
 
 
 def test_every_mood_has_faults_that_can_be_read() -> None:
@@ -44,8 +53,71 @@ def test_a_seed_that_fails_is_reported_with_the_command_that_plays_it_again(
     assert "logstore simulate --seed 5 --steps 17 --brokers 5 --faults default --placement kraft --durable" in out
 
 
+def test_a_soak_of_hours_plays_fresh_seeds_on_all_processors_and_says_what_it_saw(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = soak_run._options(["--hours", "0.5"])
+    assert (options.minutes, options.jobs) == (30, processors())
+    assert options.start > soak_run._options(["1"]).start == 0
+    assert soak_run.main(["--hours", "0.00001", "--steps", "5", "--brokers", "2", "--jobs", "1", "--start", "7"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("seeds from 7 on, by 1 processes\n")
+    reached = {"fault crash": 2, "fault loss": 1_000, "crash machine": 30, "crash disk": 41, "verdict OK": 9}
+    failed = [soak_run.Played(seed, "a bad day", Placement.KRAFT, 1, 1, {}, "it is lost") for seed in (12, 9)]
+    lines = list(soak_run._summary({"seeds": 4, "steps": 40, "events": 500}, reached, failed, 2.0))
+    assert lines[:3] == [
+        "4 seeds, 40 steps, 500 events in 2 s (250 events/s); 2 broke a promise",
+        "1,002 faults; 30 crashes of machines, after which 41 disks had lost or kept what was not synced",
+        "broken: seeds 9, 12",
+    ]
+
+
+def test_an_interrupt_ends_a_soak_in_order_with_what_it_has() -> None:
+    command = [sys.executable, "-m", "tools.soak_run", "--hours", "1", "--steps", "5", "--brokers", "1", "--jobs", "1"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
+    ) as soak:
+        assert soak.stdout is not None and soak.stdout.readline().startswith("seeds from ")
+        os.killpg(soak.pid, signal.SIGINT)
+        out, err = soak.communicate(timeout=600)
+    assert soak.returncode == 130, err
+    assert re.match(r"\d+ seeds, \d+ steps, ", out) and "; 0 broke a promise" in out
+    assert err == "interrupted: what is being played is played to its end\n"
+
+
+def test_the_first_history_of_each_broken_promise_is_shrunk(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def simulated(seed: int, steps: int, settings: object) -> RunOutcome:
+        return RunOutcome(seed, steps, "it is lost", (), "", promise="checks.look")
+
+    def shrunk(failed: RunOutcome, settings: object) -> RunOutcome:
+        return replace(failed, steps=3, left_out=LeftOut(frozenset({"crash"}), frozenset({0, 1})))
+
+    monkeypatch.setattr(soak_run, "simulate", simulated)
+    monkeypatch.setattr(soak_run, "shortest_failure", shrunk)
+    failed = [
+        soak_run.Played(seed, "a bad day", Placement.KRAFT, 17, 90, {}, "it is lost", promise)
+        for seed, promise in ((8, "checks.look"), (5, "checks.look"), (3, ""))
+    ]
+    soak_run._tell_shrunk(failed, soak_run._options(["--seeds", "1"]))
+    assert capsys.readouterr().out == (
+        "the least of seed 5 that breaks a promise: it is lost\n    logstore simulate --seed 5 --steps 3 --brokers 5 "
+        "--faults default --placement kraft --without crash --skip 0-1\n"
+    )
+
+
 @pytest.mark.parametrize(
-    "arguments", [[], ["1", "--seeds", "2"], ["0"], ["--seeds", "0"], ["--seeds", "1", "--jobs", "0"]]
+    "arguments",
+    [
+        [],
+        ["1", "--seeds", "2"],
+        ["1", "--hours", "2"],
+        ["0"],
+        ["--hours", "0"],
+        ["--seeds", "0"],
+        ["--seeds", "1", "--jobs", "0"],
+    ],
 )
 def test_what_makes_no_sense_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:

@@ -113,19 +113,22 @@ class MachineDisks:
                 with Directory.open(self._mount_point(number)) as mounted:
                     self.disk.check(mounted.descriptor)
 
-    def crash(self, random: Random) -> None:
-        """Lose the power: each working disk comes up in a state that its syncs allow.
+    def crash(self, random: Random) -> int:
+        """Lose the power: each working disk comes up in a state that its syncs allow; return how many could differ.
 
         Open log dirs have to be let go first with ``LogDir.abandon``. Files that are open all the same, because the
         power was cut while they were being opened, are closed, as when a process dies; otherwise their locks would
         stay.
         """
         self._close_open_files()
+        in_doubt = 0
         for volume in self._volumes:
             volume.fails_in = None
             if not volume.is_offline:
+                in_doubt += not volume.unsynced.is_all_durable
                 self.disk.settle(volume, random)
         self.clear_ruins()
+        return in_doubt
 
     def fail(self, number: int, random: Random) -> None:
         """Let a disk fail; a disk that failed already stays as it is."""

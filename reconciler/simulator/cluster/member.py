@@ -182,7 +182,8 @@ class Member:
     def crash(self) -> None:
         """Lose the power; called by the kernel, which has dropped the machine's timers and connections already."""
         self.broker.crash()
-        self.disks.crash(self._random)
+        self._world.history.reach("crash machine")
+        self._world.history.reach("crash disk", self.disks.crash(self._random))
         session = self.broker.session
         if session is not None and not session.expired:
             session.abandon()

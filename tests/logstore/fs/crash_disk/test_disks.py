@@ -20,6 +20,7 @@ from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, NotALogDirError, OfflineLogDirError, UnknownReplicaError
 from logstore.clock import ManualClock
+from logstore.fs import Directory
 from logstore.fs.crash_disk import MachineDisks
 from logstore.log_dir import LogDir
 from logstore.store import LogStore, StoreOptions
@@ -358,6 +359,14 @@ def test_ruins_are_readable_for_who_has_them_open_until_the_machine_stops(disks:
         abandon(store)
     disks.crash(Random(2))
     assert os.listdir(f"{disks.root}/.ruins") == []
+
+
+def test_a_crash_says_how_many_disks_may_have_lost_something(disks: MachineDisks) -> None:
+    disks.crash(Random(1))
+    assert disks.crash(Random(2)) == 0
+    with Directory.open(disks.log_dirs[0]) as log_dir:
+        os.close(disks.disk.create(log_dir.descriptor, "unsynced"))
+    assert disks.crash(Random(3)) == 1
 
 
 def test_the_store_knows_nothing_of_a_directory_id_whose_disk_was_replaced(disks: MachineDisks) -> None:
