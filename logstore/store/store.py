@@ -106,10 +106,10 @@ class LogStore(StagingStore):
                 except OfflineLogDirError as error:
                     found[partition] = error
                 else:
-                    if taken is not None:
-                        found[partition] = NameTakenError(f"{partition} is live already in {taken.log_dir}")
-                if partition in found:
-                    del left[partition]
+                    if taken is None:
+                        continue
+                    found[partition] = NameTakenError(f"{partition} is live already in {taken.log_dir}")
+                del left[partition]
             while left:
                 try:
                     self._least_loaded()
@@ -120,7 +120,8 @@ class LogStore(StagingStore):
                     done = self._create_batch(self._log_dirs[path], batch)
                     found |= done
                     # Replicas meant for a disk that failed just now are left, and go to the next one.
-                    left = {partition: topic_id for partition, topic_id in left.items() if partition not in done}
+                    for partition in done:
+                        left.pop(partition, None)
         return found
 
     def assign_topic_id(self, partition: TopicPartition, topic_id: TopicId) -> Replica:
@@ -293,7 +294,9 @@ class LogStore(StagingStore):
                 check_no_tier(log_dirs, partition)
             except NamespaceClashError as error:
                 found[partition] = error
-        allowed = {partition: topic_id for partition, topic_id in batch.items() if partition not in found}
+        allowed = (
+            {partition: topic_id for partition, topic_id in batch.items() if partition not in found} if found else batch
+        )
         try:
             made = create_replicas(log_dir, allowed)
         except LogStoreError as error:
