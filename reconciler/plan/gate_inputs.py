@@ -271,8 +271,12 @@ def _leaders(state: DesiredState, topics: Collection[str]) -> dict[tuple[str, in
     }
 
 
-def _strange(view: PlanView, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Find log dirs that the broker never registered, and those that hold nothing that belongs into them."""
+def _strange(view: PlanView, chosen: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Find log dirs that the broker never registered, and those that hold too little of what belongs into them.
+
+    ``chosen``: paths of the log dirs in which a plan stages. A copy of a log dir is found where nothing is staged too,
+    because every log dir of a broker is opened when a plan is applied.
+    """
     of_id: dict[tuple[BrokerKey, str], str] = {}
     placed = {cluster: _placed(state, frozenset(b.node for b in view.live)) for cluster, state in view.states.items()}
     held = defaultdict(set)
@@ -283,7 +287,7 @@ def _strange(view: PlanView, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
         directory_id = log_dir.row["directory_id"]
         first = of_id.setdefault((log_dir.broker, directory_id), log_dir.path) if directory_id else log_dir.path
         state = view.states.get(log_dir.broker.cluster)
-        if log_dir.path not in paths or state is None:
+        if state is None or not chosen:
             continue
         if first != log_dir.path:
             yield (
@@ -291,8 +295,8 @@ def _strange(view: PlanView, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
                 f"its directory.id {directory_id} is that of {first}, so one of them is a copy, and no plan for both "
                 "can be applied: leave the copy out",
             )
-        else:
-            problem = _unregistered(log_dir, state) or _nothing_of_it(
+        elif log_dir.path in chosen:
+            problem = _unregistered(log_dir, state) or _little_of_it(
                 held[log_dir.path], placed[log_dir.broker.cluster][log_dir.broker.node, directory_id]
             )
             if problem:
@@ -319,13 +323,18 @@ def _placed(state: DesiredState, nodes: frozenset[int]) -> dict[tuple[int, str |
     return found
 
 
-def _nothing_of_it(held: set[tuple[str, int]], placed: set[tuple[str, int]]) -> str | None:
-    """Say so where a log dir holds replicas, and none of those that the metadata places in it, by name."""
-    if not held or not placed or placed & held:
+def _little_of_it(held: set[tuple[str, int]], placed: set[tuple[str, int]]) -> str | None:
+    """Say so where a log dir holds replicas, and few of those that the metadata places in it, by name.
+
+    Brokers have partitions in common, such as those of ``__consumer_offsets``: some are on the disk of another broker
+    too. Few is less than half of what lies there, and less than half of what should.
+    """
+    common = len(placed & held)
+    if 2 * common >= min(len(held), len(placed)):
         return None
     return (
-        f"it holds {len(held):,} replicas, and none of the {len(placed):,} that the metadata places in it: is it the "
-        "disk of another broker?"
+        f"it holds {len(held):,} replicas, and {common or 'none'} of the {len(placed):,} that the metadata places in "
+        "it: is it the disk of another broker?"
     )
 
 

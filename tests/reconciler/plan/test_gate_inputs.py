@@ -227,3 +227,24 @@ def test_a_copy_of_a_log_dir_is_no_log_dir_of_the_broker(broker: PlanBroker) -> 
     with pytest.raises(GatesShutError, match=f"is that of {broker.paths[0]}, so one of them is a copy") as error:
         broker.plan(PlanChoice(LOOSE))
     assert [refusal.gate for refusal in error.value.refusals] == [Gate.LOG_DIR]
+
+
+def test_a_copy_is_told_where_nothing_of_it_would_be_staged(broker: PlanBroker) -> None:
+    first, second = (path / "meta.properties" for path in broker.log_dirs)
+    second.write_bytes(first.read_bytes())
+    broker.replica("gone-0", GONE)
+    assert shut(broker) == [Gate.LOG_DIR]
+
+
+@pytest.mark.parametrize(("placed", "expected"), [(5, [Gate.LOG_DIR]), (4, [])])
+def test_a_disk_with_few_of_its_own_replicas_may_be_another_brokers(
+    broker: PlanBroker, placed: int, expected: list[Gate]
+) -> None:
+    """Two of what lies there belong there, as partitions of ``__consumer_offsets`` do on the disks of many brokers."""
+    here = str(broker.directory_ids[1])
+    broker.wanted("orders", ORDERS, *range(placed), directories=(here, None))
+    for partition in range(2):
+        broker.replica(f"orders-{partition}", disk=1)
+    for partition in range(3):
+        broker.replica(f"gone-{partition}", GONE, disk=1)
+    assert shut(broker) == expected
