@@ -42,8 +42,8 @@ EPOCH: Final = "epoch"
 """Gates that plans do not have."""
 
 ALLOWABLE: Final = (
-    *(Gate.CLUSTER, Gate.BROKER, Gate.EMPTY, Gate.CLOCK, Gate.ABSENT, Gate.SOLE_COPY, Gate.INTERNAL),
-    *(EPOCH, CREATE),
+    *(Gate.CLUSTER, Gate.BROKER, Gate.EMPTY, Gate.CLOCK, Gate.ABSENT, Gate.SOLE_COPY, Gate.NO_ID),
+    *(Gate.INTERNAL, EPOCH, CREATE),
 )
 """Gates that ``--allow`` opens; the others are overridden by a number, or do not apply to a request."""
 
@@ -107,6 +107,7 @@ def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] =
         written=tuple(sent.written) if staged else (),
         candidates=CandidateFacts(
             sole_copies=tuple(_sole_copies(staged, states, sent.node_id)),
+            no_id=tuple(str(each.replica) for each in staged if _is_unknown_by_name(each)),
             internal=tuple(str(each.replica) for each in staged if is_internal_topic(each.topic, sent.internal)),
         ),
     )
@@ -159,6 +160,11 @@ def _states(request: ControlRequest) -> Iterator[tuple[PartitionKey, PartitionSt
         for topic in request.topics:
             for state in topic.partitions:
                 yield (topic.topic, state.partition), state
+
+
+def _is_unknown_by_name(staged: Action) -> bool:
+    """Whether a name that the request leaves out is all that condemns a replica: it has no topic ID to go by."""
+    return staged.topic_id is None and staged.verdict == Verdict.UNKNOWN_TOPIC
 
 
 def _should_be_here(created: Action, states: Mapping[PartitionKey, PartitionState]) -> bool:

@@ -8,7 +8,7 @@ import click
 
 from reconciler.cli.frame import Exit, Format, carry_out, fallback_records_option, output_options
 
-_ALLOWABLE = ("cluster", "broker", "empty", "clock", "absent", "sole-copy", "internal", "epoch", "create")
+_ALLOWABLE = ("cluster", "broker", "empty", "clock", "absent", "sole-copy", "no-id", "internal", "epoch", "create")
 
 _EPILOG = """\b
 Examples:
@@ -29,7 +29,7 @@ Examples:
 Give every log dir of the broker: what lies on one that is left out looks missing, and is made anew.
 What is refused names its override:
   --max-share, --max-count      gates that are numbers
-  --allow GATE                  cluster, broker, empty, clock, absent, sole-copy, internal, epoch, create
+  --allow GATE                  cluster, broker, empty, clock, absent, sole-copy, no-id, internal, epoch, create
 """
 
 

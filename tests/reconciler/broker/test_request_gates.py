@@ -17,8 +17,10 @@ POLICY = Policy(None, None, 0.3, 5)
 ALONE = leader_and_isr(FULL, topic("orders", A, state(0, replicas=(1,))))
 
 
-def change(kind: ActionKind, name: str = "orders", verdict: str = "UNKNOWN_TOPIC") -> ActionResult:
-    action = Action(kind, "/d1", f"{name}-0", name, 0, str(A), None, verdict, "why")
+def change(
+    kind: ActionKind, name: str = "orders", verdict: str = "UNKNOWN_TOPIC", topic_id: str | None = str(A)
+) -> ActionResult:
+    action = Action(kind, "/d1", f"{name}-0", name, 0, topic_id, None, verdict, "why")
     return ActionResult(action, "/d1", f"{name}-0")
 
 
@@ -53,6 +55,10 @@ CASES = {
     "sole-copy": (
         sent(*staged("orders", verdict="STALE_ID"), request=ALONE),
         "the only copy in sync",
+    ),
+    "no-id": (
+        sent(change(ActionKind.STAGE, topic_id=None)),
+        "1 replica is without a topic ID, and of a name that the metadata does not know: orders-0",
     ),
     "cluster": (sent(cluster=None), "r.json names no cluster.id"),
     "epoch": (

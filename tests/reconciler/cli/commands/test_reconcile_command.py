@@ -231,13 +231,21 @@ def test_the_delay_can_be_set(send: Callable[..., Result], sim: Sim) -> None:
 
 
 GATES = {
-    "an empty FULL request": (leader_and_isr(FULL), (), ("--allow empty", "--allow broker", "--max-share ")),
+    "an empty FULL request": (
+        leader_and_isr(FULL),
+        (),
+        ("--allow empty", "--allow broker", "--allow no-id", "--max-share "),
+    ),
     "one for other brokers": (
         leader_and_isr(FULL, topic("kept", KEPT, *(state(each, replicas=(2, 3)) for each in range(MANY)))),
         (),
-        ("--allow empty", "--allow broker", "--max-share "),
+        ("--allow empty", "--allow broker", "--allow no-id", "--max-share "),
     ),
-    "a share that is too large": (leader_and_isr(FULL, topic("kept", KEPT, *range(6))), (), ("--max-share 54%",)),
+    "a share that is too large": (
+        leader_and_isr(FULL, topic("kept", KEPT, *range(6))),
+        (),
+        ("--max-share 54%", "--allow no-id"),
+    ),
     "a number that is too large": (wanted(), ("--max-count", "1"), ("--max-count 2",)),
     "the only copy in sync": (
         leader_and_isr(FULL, topic("orders", B, state(0, replicas=(1,))), topic("kept", KEPT, *range(MANY))),
@@ -573,5 +581,5 @@ def test_a_replica_that_should_be_here_and_is_not_is_made_empty_only_where_that_
     assert refused.exit_code == 3 and trees(sim) == before
     assert "would be made in the place of one that is missing: the request does not call it new" in refused.stderr
     assert f"kept-{MANY + 1} (override: --allow create)" in refused.stderr and f"kept-{MANY}," not in refused.stderr
-    assert send(lost, "--allow", "create").exit_code == 0
+    assert send(lost, "--allow", "create", "--allow", "no-id").exit_code == 0
     assert f"kept-{MANY + 1}" in names(sim)["live"]
