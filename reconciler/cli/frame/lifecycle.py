@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import resource
 import select
 import signal
 import sys
@@ -361,6 +362,11 @@ _NOT_MAPPED = "failed to map segment"
 """What the loader of the system says where the address space of a process is limited to too little."""
 
 
+def _is_limited() -> bool:
+    """Whether the address space of this process is limited, as ``ulimit -v`` does it."""
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
 def _sentence(error: BaseException) -> str:
     match error:
         case KeyboardInterrupt():
@@ -371,6 +377,9 @@ def _sentence(error: BaseException) -> str:
             return "the current directory is gone: change to another one, or give absolute paths from there"
         case OSError(strerror=str(reason)):
             return f"{error.filename}: {reason}" if error.filename is not None else reason
+        case MemoryError() | SystemError() if _is_limited():
+            # Where a library finds no room while it is loaded, the interpreter may say no more than SystemError.
+            return "the address space is limited to less than this command takes: raise that limit (ulimit -v)"
         case MemoryError():
             return "there is not enough memory: audit fewer log dirs at a time, or inventories instead of trees"
         case ImportError() if _NOT_MAPPED in str(error):

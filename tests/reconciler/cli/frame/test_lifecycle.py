@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -188,6 +189,17 @@ def test_a_library_that_finds_no_address_space_is_no_bug(capsys: pytest.CaptureF
     assert code == 4
     assert "raise that limit (ulimit -v)" in said
     assert "bug" in outcome(ImportError("cannot import name x"), capsys)[1]
+
+
+@pytest.mark.parametrize("error", [MemoryError(), SystemError("error return without exception set")])
+def test_where_the_address_space_is_limited_its_lack_is_no_bug(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without = outcome(error, capsys)[1]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (300_000_000, resource.RLIM_INFINITY))
+    code, said = outcome(error, capsys)
+    assert (code, "raise that limit (ulimit -v)" in said) == (Exit.PARTLY_FAILED, True)
+    assert "raise that limit" not in without
 
 
 def test_a_bug_says_how_to_see_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
