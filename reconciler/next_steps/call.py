@@ -169,12 +169,22 @@ class Call:
         named = (*(("--as", was) if was is not None else ()), *flags)
         return Command("restore", (*paths, *(options or ("--all",)), *asked, *named, *self._broker, *self._fallback))
 
-    def purge(self, *, locations: Iterable[str] = (), before_due: bool = False, dry_run: bool = False) -> Command:
-        """Delete what is staged and due; a live source is asked once more, and a file would say what it said before."""
+    def purge(
+        self,
+        *,
+        locations: Iterable[str] = (),
+        before_due: bool = False,
+        dry_run: bool = False,
+        asks_files: bool = False,
+    ) -> Command:
+        """Delete what is staged and due; a live source is asked once more, and a file would say what it said before.
+
+        ``asks_files``: files are asked all the same, because something that is due is wanted again by what they say.
+        """
         chosen = tuple(word for location in locations for word in ("--location", location))
         flags = (*(("--before-due",) if before_due else ()), *(("--dry-run",) if dry_run else ()))
-        live = (source for source in self.metadata if source.startswith(_LIVE))
-        asked = tuple(word for source in live for word in ("--metadata", source))
+        sources = (source for source in self.metadata if asks_files or source.startswith(_LIVE))
+        asked = tuple(word for source in sources for word in ("--metadata", source))
         return Command("purge", (*self._paths, *asked, *chosen, *flags, *self._broker, *self._fallback))
 
     def check_policy(self) -> Command:

@@ -67,12 +67,13 @@ def look_again(known: Situation) -> Iterator[Step]:
 
 def step_of_purge(known: Situation) -> Step:
     """Return the step that deletes what is due."""
-    return Step(f"delete for ever the {known.due} staged whose time has come", known.call.purge())
+    command = known.call.purge(asks_files=known.wanted(Verdict.STAGED_DUE) > 0)
+    return Step(f"delete for ever the {known.purgeable} staged whose time has come", command)
 
 
 def frees(known: Situation) -> bool:
     """Whether room is made by deleting what is staged: what is due, else the largest before their time."""
-    return bool(known.full) and (known.due > 0 or bool(known.freed)) and known.trust is MetadataTrust.GOOD
+    return bool(known.full) and (known.purgeable > 0 or bool(known.freed)) and known.trust is MetadataTrust.GOOD
 
 
 def worth_freeing(staged: Mapping[str, int], least: int, in_the_way: Collection[str | None] = ()) -> tuple[str, ...]:
@@ -92,7 +93,7 @@ def worth_freeing(staged: Mapping[str, int], least: int, in_the_way: Collection[
 
 def free(known: Situation) -> Iterator[Step]:
     """Delete what is due, or the largest of what is staged on full disks."""
-    if known.due:
+    if known.purgeable:
         yield step_of_purge(known)
         return
     yield Step(

@@ -176,6 +176,11 @@ class Situation:
     cluster_id: str = ""
     unnamed_disks: tuple[str, ...] = ()
 
+    @property
+    def purgeable(self) -> int:
+        """Count what is due and not wanted here again."""
+        return max(0, self.due - self.wanted(Verdict.STAGED_DUE))
+
     def number(self, *verdicts: Verdict) -> int:
         """Count the findings of some verdicts."""
         return sum(self.found[verdict].number for verdict in verdicts if verdict in self.found)

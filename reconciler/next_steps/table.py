@@ -53,7 +53,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | a broker stands still, or has to                                | ``preflight …``, if the steps above change what  |
 |                                                                 | doctor found; then start it                      |
 | STRAY without topic ID, and the one in its place not in sync    | ``doctor …``, later                              |
-| STAGED_DUE                                                      | ``purge …``                                      |
+| STAGED_DUE, and not wanted here again                           | ``purge …``; where others are, ``--metadata …``  |
 | STAGED, or staged by a step above                               | ``purge …``, later                               |
 
 Each ``mv`` is a step, up to five of a kind; ``doctor`` names the next ones after them.
@@ -436,11 +436,11 @@ TABLE: tuple[Line, ...] = (
     Line(_stuck, _explain),
     Line(_writes_ids_itself, _before_migration),
     Line(_left, _others),
-    Line(lambda s: s.due_inside and (not s.in_use or _changes(s)), _purge),
+    Line(lambda s: s.due_inside and s.purgeable and (not s.in_use or _changes(s)), _purge),
     Line(_loses, _lost),
     Line(lambda s: _stands_still(s) and not _loses(s), _start),
     Line(lambda s: s.trust is MetadataTrust.GOOD and _waiting_strays(s) > 0, _after_start),
-    Line(lambda s: s.due, _purge),
+    Line(lambda s: s.purgeable, _purge),
     Line(lambda s: s.staged or _plans(s), _wait),
 )
 """The table, in its order."""

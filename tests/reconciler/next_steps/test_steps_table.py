@@ -575,6 +575,14 @@ def test_what_is_due_is_purged_and_what_waits_says_until_when() -> None:
     assert order(runs) == ["purge"]
     stopped = Situation(CALL, {Verdict.STALE_ID: FoundVerdict()}, in_use=(D1,), due=1, due_inside=1)
     assert order(stopped) == ["stop", "plan", "apply", "purge", "preflight", "start"]
+    # What is wanted again comes back, and no purge takes it: not on a full disk either, where a purge comes first.
+    wanted = {Verdict.STAGED_DUE: FoundVerdict(2, wanted=1)}
+    purge = f"logstore purge {D1} {D2} --metadata '{SRC}' --spare-records /spare"
+    now = [step.text for step in next_steps(Situation(CALL, wanted, due=2)) if not step.later]
+    assert now[-1] == purge
+    assert commands(Situation(CALL, wanted, full=(D1,), due=2))[0] == purge
+    for known in (Situation(CALL, wanted, full=(D1,), due=1), Situation(CALL, wanted, due=1, due_inside=1)):
+        assert not [step for step in next_steps(known) if not step.later and "purge" in (step.text or "")]
     (waits,) = next_steps(Situation(CALL, staged=2, due_from="2030-01-01 00:00:00 UTC"))
     assert waits.later
     assert waits.why.startswith("from 2030-01-01 00:00:00 UTC on")
