@@ -323,14 +323,19 @@ def _placed(state: DesiredState, nodes: frozenset[int]) -> dict[tuple[int, str |
     return found
 
 
+_TELLING = 12
+"""Of fewer replicas a few stale ones make the greater part, and their share says nothing of whose disk it is."""
+
+
 def _little_of_it(held: set[tuple[str, int]], placed: set[tuple[str, int]]) -> str | None:
     """Say so where a log dir holds replicas, and few of those that the metadata places in it, by name.
 
     Brokers have partitions in common, such as those of ``__consumer_offsets``: some are on the disk of another broker
-    too. Few is less than half of what lies there, and less than half of what should.
+    too. Few is none, or less than half both of what lies there and of what should, unless it is too little to tell.
     """
     common = len(placed & held)
-    if 2 * common >= min(len(held), len(placed)):
+    is_telling = not common or len(held) >= _TELLING
+    if 2 * common >= min(len(held), len(placed)) or not is_telling:
         return None
     return (
         f"it holds {len(held):,} replicas, and {common or 'none'} of the {len(placed):,} that the metadata places in "

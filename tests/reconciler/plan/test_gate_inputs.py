@@ -236,15 +236,27 @@ def test_a_copy_is_told_where_nothing_of_it_would_be_staged(broker: PlanBroker) 
     assert shut(broker) == [Gate.LOG_DIR]
 
 
-@pytest.mark.parametrize(("placed", "expected"), [(5, [Gate.LOG_DIR]), (4, [])])
+@pytest.mark.parametrize(
+    ("placed", "gone", "expected"),
+    [(13, 8, [Gate.LOG_DIR]), (12, 8, [])],
+)
 def test_a_disk_with_few_of_its_own_replicas_may_be_another_brokers(
-    broker: PlanBroker, placed: int, expected: list[Gate]
+    broker: PlanBroker, placed: int, gone: int, expected: list[Gate]
 ) -> None:
-    """Two of what lies there belong there, as partitions of ``__consumer_offsets`` do on the disks of many brokers."""
+    """Six of what lies there belong there, as partitions of ``__consumer_offsets`` do on many brokers' disks."""
     here = str(broker.directory_ids[1])
     broker.wanted("orders", ORDERS, *range(placed), directories=(here, None))
-    for partition in range(2):
+    for partition in range(6):
         broker.replica(f"orders-{partition}", disk=1)
-    for partition in range(3):
+    for partition in range(gone):
         broker.replica(f"gone-{partition}", GONE, disk=1)
     assert shut(broker) == expected
+
+
+def test_of_a_few_replicas_most_may_be_stale_on_a_brokers_own_disk(broker: PlanBroker) -> None:
+    here = str(broker.directory_ids[1])
+    broker.wanted("orders", ORDERS, *range(9), directories=(here, None))
+    broker.replica("orders-0", disk=1)
+    for partition in range(3):
+        broker.replica(f"gone-{partition}", GONE, disk=1)
+    assert shut(broker) == []
