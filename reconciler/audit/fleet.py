@@ -44,6 +44,8 @@ class HeldTopicId:
     first_broker: int
     """The lowest node.id that holds it; -1: a log dir without identity."""
     last_broker: int
+    brokers: tuple[int, ...] = ()
+    """Every node.id that holds it, in order; empty: they were not asked for (:func:`with_holders`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +307,30 @@ def to_findings(query: FleetQuery, rows: Sequence[FleetRow]) -> list[FleetFindin
         first = rows[0]
         findings.append(_finding(query.kind, first, "more", f"only the first {LIMIT} rows of this kind are told"))
     return findings
+
+
+def with_holders(findings: Sequence[FleetFinding], query: Callable[[str], Sequence[FleetRow]]) -> list[FleetFinding]:
+    """Name every broker that holds each topic ID of the topics under several, at the price of one more search.
+
+    Args:
+        findings: of the fleet.
+        query: runs SQL over the rows of all replicas; in DuckDB's words, because only there the search costs little.
+    """
+    topics = sorted({each.subject for each in findings if each.held})
+    if not topics:
+        return list(findings)
+    names = ", ".join("'" + topic.replace("'", "''") + "'" for topic in topics)
+    rows = query(f"""
+        SELECT cluster, topic, disk_topic_id, list_sort(list(DISTINCT node)) AS brokers FROM observed
+        WHERE topic IN ({names}) AND kind IN ('live', 'future') AND state = 'ok' AND disk_topic_id <> '' GROUP BY ALL
+    """)
+    holders = {(row["cluster"], row["topic"], row["disk_topic_id"]): tuple(row["brokers"]) for row in rows}
+    named = []
+    for finding in findings:
+        of_topic = (finding.cluster_id or "", finding.subject)
+        held = tuple(replace(each, brokers=holders.get((*of_topic, each.topic_id), ())) for each in finding.held)
+        named.append(replace(finding, held=held))
+    return named
 
 
 def other_clusters(states: Mapping[str, DesiredState], log_dirs: Sequence[FleetRow]) -> Iterator[FleetFinding]:

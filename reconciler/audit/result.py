@@ -30,6 +30,7 @@ from reconciler.audit.fleet import (
     own_metadata,
     to_findings,
     unreported_brokers,
+    with_holders,
 )
 from reconciler.audit.incremental import Basis
 from reconciler.desired import DesiredState, MetadataIdentity, SavedTable
@@ -256,6 +257,7 @@ def conclude(
     log_dirs = query(_LOG_DIRS)
     brokers = _brokers(disks, log_dirs, states)
     fleet = [finding for q in queries for finding in _fleet((search or query) if q.searches else query, q)]
+    fleet = with_holders(fleet, query) if search is None else fleet
     return AuditResult(
         engine=engine,
         audited_ms=now_ms,

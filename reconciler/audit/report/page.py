@@ -184,15 +184,16 @@ def _topics(sums: Tallies) -> list[Mapping[str, Any]]:
 
 
 def _held(result: AuditResult, sums: Tallies) -> list[Mapping[str, Any]]:
-    """List the topics under several IDs with who holds each: by name where they are all findings, else as a range."""
+    """List the topics under several IDs with who holds each: by name where that is known, else as a range."""
     topics: list[Mapping[str, Any]] = []
     for finding in result.fleet[:FLEET_SHOWN]:
         held = []
         for each in finding.held:
             found, brokers = sums.holders.get((finding.cluster_id, finding.subject, each.topic_id), (0, ()))
             first, last = each.first_broker, each.last_broker
-            if found == each.replicas and brokers:
-                who = listed([str(node) for node in brokers], HOLDERS_NAMED)
+            nodes = each.brokers or (brokers if found == each.replicas else ())
+            if nodes:
+                who = listed([str(node) for node in nodes if node >= 0], HOLDERS_NAMED) or NOTHING
             else:
                 who = f"{first} to {last}" if first < last else NOTHING if first < 0 else str(first)
             held.append({"topic_id": each.topic_id, "known": each.known, "replicas": each.replicas, "who": who})

@@ -55,6 +55,12 @@ def test_a_topic_under_several_ids_is_reported_without_metadata(tmp_path: Path) 
     assert finding.detail == f"{NEW} in 2 replicas on brokers 1 to 2; {OLD} in 1 replica on broker 3"
 
 
+def test_every_broker_that_holds_one_of_several_ids_is_named_those_with_nothing_to_find_too(tmp_path: Path) -> None:
+    rows = [*map(row, (1, 2, 3, 7)), live(7, NEW), live(1, NEW), live(1, NEW, partition=1), live(3, OLD)]
+    (held,) = (each.held for each in fleet(tmp_path, rows, state(1, 7)) if each.held)
+    assert {each.topic_id: each.brokers for each in held} == {str(NEW): (1, 7), str(OLD): (3,)}
+
+
 def test_an_id_in_damaged_metadata_is_no_second_id(tmp_path: Path) -> None:
     rows = [row(1), row(2), live(1, NEW), live(2, OLD, metadata_state="contradicts")]
     assert fleet(tmp_path, rows) == []

@@ -185,14 +185,20 @@ def test_what_a_reader_has_to_fill_in_is_named(make_result: Make) -> None:
 
 def test_topics_under_several_ids_name_who_holds_which(make_result: Make) -> None:
     old = {"verdict": "STALE_ID", "kind": "live", "topic": "orders", "disk_topic_id": "old"}
-    held = (HeldTopicId("new", True, 33, 1, 12), HeldTopicId("old", False, 3, 2, 7), HeldTopicId("odd", False, 1, 4, 4))
+    held = (
+        HeldTopicId("new", True, 33, 1, 12, (1, 5, 12)),
+        HeldTopicId("newer", True, 9, 1, 12),
+        HeldTopicId("old", False, 3, 2, 7),
+        HeldTopicId("odd", False, 1, 4, 4),
+    )
     finding = FleetFinding("TOPIC_UNDER_SEVERAL_IDS", "c1", "orders", "seen", held=held)
     rows = [old | {"broker": broker} for broker in (7, 2, 7)]
     text = render_report(make_result(*rows, fleet=(finding,)))
     shown = text.partition("who holds which")[2].partition("</table>")[0]
     cells = [re.sub("<.*?>", "", cell) for cell in re.findall(r"<td.*?</td>", shown)]
     assert [cells[start : start + 4] for start in range(0, len(cells), 4)] == [
-        ["new", "known", "33", "1 to 12"],
+        ["new", "known", "33", "1, 5, 12"],
+        ["newer", "known", "9", "1 to 12"],
         ["old", "not known", "3", "2, 7"],
         ["odd", "not known", "1", "4"],
     ]

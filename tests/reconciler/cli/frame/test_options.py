@@ -36,7 +36,7 @@ from reconciler.errors import UsageError
         (output_options(Format.TABLE, Format.JSON), {"form", "output"}),
         (fallback_records_option, {"fallback_folder"}),
         (passed_on_fallback_option, {"fallback_folder"}),
-        (passed_on_options, {"release", "mode", "metadata_log_dir"}),
+        (passed_on_options, {"release", "mode", "metadata_log_dir", "policy"}),
         (change_options, {"dry_run", "form", "output", "fallback_folder"}),
     ],
 )
