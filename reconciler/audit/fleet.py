@@ -45,7 +45,7 @@ class HeldTopicId:
     """The lowest node.id that holds it; -1: a log dir without identity."""
     last_broker: int
     brokers: tuple[int, ...] = ()
-    """Every node.id that holds it, in order; empty: they were not asked for (:func:`with_holders`)."""
+    """Every node.id that holds it, in order; empty: nobody asked for them."""
 
 
 @dataclass(frozen=True, slots=True)
