@@ -19,7 +19,8 @@ from logstore import LogStoreError, UnreadableFileError
 from logstore.fs import read_small_file, replace_file
 from logstore.log_dir import DISK_FAILURES, LogDir
 from logstore.repair import RepairStatus
-from reconciler.plan.gate_inputs import EarlierRuns, Sighting, SightingKey, UsedMetadata
+from reconciler.desired import MetadataIdentity
+from reconciler.plan.gate_inputs import EarlierRuns, Sighting, SightingKey, UsedMetadata, went_back
 from reconciler.plan.plan import REPAIRS, ActionKind
 
 MOST_READ = 100
@@ -75,6 +76,10 @@ class History:
             {cluster: tuple(sorted(found, key=lambda each: each.applied_ms)) for cluster, found in used.items()},
             dict(written),
         )
+
+    def went_back(self, identity: MetadataIdentity, cluster: str) -> str | None:
+        """Say in a clause that metadata of a cluster is older than what an applied plan was made from; None: not so."""
+        return went_back(identity, self.memory().used.get(cluster, ()))
 
     def cut_short(self, plan: str) -> list[tuple[str, RunJournal]]:
         """Return log dir and journal of each run of this same plan that has no end."""

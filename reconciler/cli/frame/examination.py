@@ -40,7 +40,15 @@ from reconciler.next_steps import (
     next_steps,
     worth_freeing,
 )
-from reconciler.plan import PlanOrigin, RepairChoice, RepairView, led_elsewhere, propose_repair, uncertain_replicas
+from reconciler.plan import (
+    PlanOrigin,
+    RepairChoice,
+    RepairView,
+    led_elsewhere,
+    propose_repair,
+    read_history,
+    uncertain_replicas,
+)
 from reconciler.policy import PolicyRules
 from reconciler.preflight import Preflight, StartEffect, look_at_broker, preflight
 from reconciler.text import age, moment
@@ -136,12 +144,7 @@ class _Evidence:
     rules: PolicyRules
 
 
-def _examined(
-    broker: BrokerKey,
-    call: Call,
-    judged: Sequence[Judged],
-    evidence: _Evidence,
-) -> ExaminedBroker:
+def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence: _Evidence) -> ExaminedBroker:
     states, now_ms = evidence.states, evidence.now_ms
     start = _start(call, states, now_ms)
     in_use = tuple(path for path in call.log_dirs if why_in_use(path) is not None)
@@ -149,7 +152,7 @@ def _examined(
     live = _live(judged)
     found = {verdict: _found(several, in_sync, live) for verdict, several in _by_verdict(judged).items()}
     fleet = _about(broker, call, judged, evidence.result)
-    trust, why = _trust(states.get(broker.cluster), broker, now_ms, judged)
+    trust, why = _trust(states.get(broker.cluster), broker, now_ms, judged, call.log_dirs)
     looked = _repair_evidence(found, evidence)
     staged, due, due_ms, due_inside = _staged(call.log_dirs, evidence, now_ms)
     full = tuple(path for path in call.log_dirs if is_full(path))
@@ -371,7 +374,7 @@ def _about(broker: BrokerKey, call: Call, judged: Sequence[Judged], result: Audi
 
 
 def _trust(
-    state: DesiredState | None, broker: BrokerKey, now_ms: int, judged: Sequence[Judged]
+    state: DesiredState | None, broker: BrokerKey, now_ms: int, judged: Sequence[Judged], log_dirs: Sequence[str]
 ) -> tuple[MetadataTrust, str]:
     """Judge the metadata, and say in a clause what is wrong with it."""
     if state is None or not state.topics.num_rows:
@@ -380,10 +383,8 @@ def _trust(
     since = None if identity.as_of_ms is None else now_ms - identity.as_of_ms
     if is_own_copy(state, [broker]):
         when = "it stopped" if identity.as_of_ms is None else moment(identity.as_of_ms)
-        return (
-            MetadataTrust.OWN_COPY,
-            f"{identity.location} is this broker's own copy, which ends at {when}: nothing since is known",
-        )
+        why = f"{identity.location} is this broker's own copy, which ends at {when}: nothing since is known"
+        return MetadataTrust.OWN_COPY, why
     if since is None:
         return MetadataTrust.OLD, f"{identity.location} does not say as of when it speaks"
     if since < -CLOCK_TOLERANCE_MS:
@@ -391,6 +392,8 @@ def _trust(
         return MetadataTrust.OLD, f"{future}, so its clock or this machine's is wrong"
     if since > _DAY_MS:
         return MetadataTrust.OLD, f"{identity.location} is {age(since)} old"
+    if clause := read_history(log_dirs).went_back(identity, broker.cluster):
+        return MetadataTrust.OLD, f"{identity.location} went back in time: {clause}"
     if identity.completeness is not Completeness.FULL or identity.ends_early:
         why = identity.ends_early[0] if identity.ends_early else "it does not mention every topic"
         return MetadataTrust.INCOMPLETE, f"{identity.location}: {why}"

@@ -282,3 +282,14 @@ def test_what_is_staged_waits_for_its_time(cluster, fresh: str, run: Run) -> Non
     broker = document(run("doctor", cluster.log_dir(2), "--metadata", fresh, "--format", "json"))
     assert broker["staged"] == 1
     assert broker["next"][-1]["later"]
+
+
+def test_metadata_that_went_back_behind_an_applied_plan_is_not_believed(cluster, fresh: str, run: Run) -> None:
+    plan = cluster.folder / "plan.json"
+    run(*("plan", cluster.log_dir(2), "--metadata", fresh, "--max-share", "100%", "-o", plan))
+    earlier = metadata_of(cluster.folder / "earlier", time.time_ns() // 1_000_000 - 3_600_000)
+    assert "went back" not in run("doctor", cluster.log_dir(2), "--metadata", earlier).stdout
+    assert run("apply", plan).exit_code == 0
+    said = " ".join(run("doctor", cluster.log_dir(2), "--metadata", earlier).stdout.split())
+    assert f"metadata: {earlier} went back in time: it speaks as of " in said
+    assert "--metadata SOURCE" in said
