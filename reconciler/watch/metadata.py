@@ -47,6 +47,9 @@ RETRY_S = 30.0
 LIVE_S = 30.0
 """Seconds after which a live cluster or ZooKeeper is asked again."""
 
+COPY_LAG_S = 30.0
+"""Seconds by which files may lag behind what they are a copy of; files that stand still for longer are up to date."""
+
 _RECEIVER = re.compile(r"@[0-9]{1,9}$")
 
 
@@ -106,12 +109,15 @@ class WatchedMetadata:
         if self._trouble is not None:
             self._files = self._listed()
         now = _stamps(self._files)
+        has_grown = now != self._stamps
         is_retry = self._trouble is not None and self._clock() >= self._retry_at
         is_due = self._trouble is None and self._is_live and self._clock() >= max(self._ask_at, self._free_from)
         if not (is_retry or is_due or self._is_changed(now)):
             # What cannot be read again holds on.
-            if self._trouble is not None or (not self._is_live and now == self._stamps):
+            if self._trouble is not None or (has_grown and now == self._stamps):
                 self.read_at = polled_at
+            elif not self._is_live and now == self._stamps:
+                self.read_at = max(self.read_at, polled_at - COPY_LAG_S)
             return False
         is_same = is_due and now == self._stamps
         self._stamps = now

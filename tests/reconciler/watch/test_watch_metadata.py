@@ -18,7 +18,7 @@ from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, RefusedError
 from reconciler.sources import load, parquet
 from reconciler.watch import WatchedMetadata
-from reconciler.watch.metadata import LIVE_S, RETRY_S, SHARE, quiet_until
+from reconciler.watch.metadata import COPY_LAG_S, LIVE_S, RETRY_S, SHARE, quiet_until
 from tools.writers import kraft_writer as kraft
 
 A, B = (TopicId(bytes([number] * 16)) for number in (1, 2))
@@ -62,6 +62,17 @@ def saved(folder: Path, *topics: str) -> str:
         builder.topic(topic, str(A))
     parquet.save_state(builder.build(MetadataIdentity("kraft", "x", "C")), str(folder))
     return str(folder)
+
+
+def test_files_that_stand_still_may_lag_and_those_that_grow_say_how_things_are_now(kraft_dir: Path) -> None:
+    watching = Watching(str(kraft_dir))
+    assert not watching.polled(COPY_LAG_S / 2)
+    assert watching.metadata.read_at == 0
+    assert not watching.polled(COPY_LAG_S)
+    assert watching.metadata.read_at == COPY_LAG_S / 2
+    appended(kraft_dir, [kraft.no_op_record()], 2)
+    assert not watching.polled(1)
+    assert watching.metadata.read_at == watching.now
 
 
 def test_nothing_is_loaded_while_nothing_changes(kraft_dir: Path) -> None:

@@ -119,6 +119,7 @@ def test_a_name_that_is_not_utf_8_stands_with_escapes(cluster, run: Run) -> None
 def test_each_change_is_a_line_at_once_and_a_signal_ends_it(cluster, watching, number: int) -> None:
     watch = watching(cluster.log_dirs[0], "--metadata", cluster.metadata)
     shutil.rmtree(cluster.log_dir(1) / "orders-0")
+    os.utime(cluster.metadata)  # as of a source that goes on; against files that stand still it would wait
     line = watch.line()
     assert (line["name"], line["before"], line["after"]) == ("orders-0", "OK", "MISSING")
     cluster.log_dir(1).rename(cluster.log_dir(1).with_name("away"))
