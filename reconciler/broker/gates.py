@@ -176,11 +176,14 @@ def _should_be_here(created: Action, states: Mapping[PartitionKey, PartitionStat
 def _sole_copies(
     staged: Sequence[Action], states: Mapping[PartitionKey, PartitionState], node_id: int
 ) -> Iterator[str]:
-    """Find replicas that would be staged although no other replica is in sync, as far as the request says."""
+    """Find replicas that would be staged although no other replica is in sync, as far as the request says.
+
+    What is in sync is of the request's topic ID, so a replica under another one is no copy of it.
+    """
     for action in staged:
         state = states.get((action.topic, action.partition))
         if state is None:
             continue
         others = {broker for broker in state.isr if broker in state.replicas} - {node_id}
-        if action.verdict in (Verdict.STALE_ID, Verdict.NOT_ASSIGNED) and not others:
+        if action.verdict == Verdict.NOT_ASSIGNED and not others:
             yield str(action.replica)

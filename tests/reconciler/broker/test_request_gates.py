@@ -14,7 +14,11 @@ from reconciler.plan import Action, ActionKind, Policy
 from tests.reconciler.protocol.control_requests import FULL, INCREMENTAL, A, leader_and_isr, state, stop_replica, topic
 
 POLICY = Policy(None, None, 0.3, 5)
-ALONE = leader_and_isr(FULL, topic("orders", A, state(0, replicas=(1,))))
+ALONE = leader_and_isr(
+    FULL,
+    topic("orders", A, replace(state(0, replicas=(2, 3)), isr=()), state(1)),
+    topic("made-anew", A, state(0, replicas=(1,))),
+)
 
 
 def change(
@@ -53,7 +57,7 @@ CASES = {
     "absent": (sent(offline={"/d2": "Input/output error"}), "/d2 cannot be trusted"),
     "internal": (sent(*staged("__consumer_offsets", "org:__transaction_state")), "2 replicas are of internal topics"),
     "sole-copy": (
-        sent(*staged("orders", verdict="STALE_ID"), request=ALONE),
+        sent(*staged("orders", verdict="NOT_ASSIGNED"), request=ALONE),
         "the only copy in sync",
     ),
     "no-id": (
@@ -76,6 +80,10 @@ def test_each_gate_is_shut_with_its_override_and_open_when_it_is_allowed(gate: s
     assert [each for each in shut if said in each and each.endswith(f"(override: --allow {gate})")], shut
     assert not [each for each in shut_gates(given, POLICY, ALLOWABLE) if said in each]
     assert {str(each) for each in ALLOWABLE} == set(CASES)
+
+
+def test_a_replica_of_the_deleted_topic_is_no_copy_of_what_is_in_sync_here_alone() -> None:
+    assert shut_gates(sent(*staged("made-anew", verdict="STALE_ID"), request=ALONE), POLICY) == []
 
 
 def test_where_nothing_is_staged_no_clock_matters() -> None:
