@@ -264,9 +264,9 @@ def _by_kind(kind: DirectoryKind, release: KafkaRelease, mode: Mode) -> StartAns
 def _when_unwanted(release: KafkaRelease, mode: Mode) -> str:
     """Return what happens to a replica that the cluster does not want on this broker (FACTS §6.1)."""
     if mode is Mode.KRAFT and release >= _KRAFT_RENAMES_STRAYS_SINCE:
-        return "one that the cluster metadata do not want here is renamed to a stray"
+        return "one that the cluster metadata does not want here is renamed to a stray"
     if mode is Mode.KRAFT and release >= _KRAFT_DELETES_STRAYS_SINCE:
-        return "one that the cluster metadata do not want here is deleted after 60 s"
+        return "one that the cluster metadata does not want here is deleted after 60 s"
     if mode is Mode.ZOOKEEPER and release >= STRAY_SINCE:
         return (
             "one that the cluster does not want here stays on disk, except that a migration to KRaft makes it a stray"

@@ -227,7 +227,7 @@ def _why_unwanted(want: ReplicaWant, place: FindingPlace) -> str:
         return f"topic {place.topic} was re-created under another ID than {place.topic_id}"
     if want.is_same_topic:
         return f"topic {place.topic} exists under this ID, and this broker is not among the replicas"
-    return f"the metadata do not want topic ID {place.topic_id} here"
+    return f"the metadata does not want topic ID {place.topic_id} here"
 
 
 def _still_wanted(want: ReplicaWant) -> str:
