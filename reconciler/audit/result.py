@@ -257,7 +257,6 @@ def conclude(
     log_dirs = query(_LOG_DIRS)
     brokers = _brokers(disks, log_dirs, states)
     fleet = [finding for q in queries for finding in _fleet((search or query) if q.searches else query, q)]
-    fleet = with_holders(fleet, query) if search is None else fleet
     return AuditResult(
         engine=engine,
         audited_ms=now_ms,
@@ -269,7 +268,7 @@ def conclude(
         doubts={verdict: number for verdict, number in _sums(by_log_dir, "doubts").items() if number},
         fleet=(
             *own_metadata(states, log_dirs),
-            *fleet,
+            *(with_holders(fleet, query) if search is None else fleet),
             *other_clusters(states, log_dirs),
             *far_inventories(states, log_dirs, now_ms, gap_ms),
             *(_unreported(query, states, brokers) if inventoried else ()),
