@@ -13,7 +13,7 @@ In which order, and why::
 A plan of repairs alone may be older, and of another machine, because each file is compared byte for byte. In exchange
 a change of many steps that was cut short has to be finished before it.
 
-A crash leaves every replica whole. To finish, apply the same plan again: what was carried out is recognised and gets the
+A crash leaves every replica whole. To finish, apply the plan again: what was carried out is recognised and gets the
 status ``already``. A run without anything to do changes nothing and writes no journal. Source: DESIGN §6.
 """
 
