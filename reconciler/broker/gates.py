@@ -106,7 +106,7 @@ def shut_gates(sent: HandSentRequest, policy: Policy, allowed: Collection[str] =
         tuple(sent.offline.items()),
         written=tuple(sent.written) if staged else (),
         candidates=CandidateFacts(
-            sole_copies=tuple(_sole_copies(staged, states)),
+            sole_copies=tuple(_sole_copies(staged, states, sent.node_id)),
             no_id=tuple(str(each.replica) for each in staged if _is_unknown_by_name(each)),
             internal=tuple(str(each.replica) for each in staged if is_internal_topic(each.topic, sent.internal)),
         ),
@@ -173,8 +173,10 @@ def _should_be_here(created: Action, states: Mapping[PartitionKey, PartitionStat
     return created.verdict == Verdict.MISSING and state is not None and not state.is_new
 
 
-def _sole_copies(staged: Sequence[Action], states: Mapping[PartitionKey, PartitionState]) -> Iterator[str]:
-    """Find replicas that would be staged although none of the assigned ones is in sync, as far as the request says.
+def _sole_copies(
+    staged: Sequence[Action], states: Mapping[PartitionKey, PartitionState], node_id: int
+) -> Iterator[str]:
+    """Find replicas that would be staged although no other replica is in sync, as far as the request says.
 
     What is in sync is of the request's topic ID, so a replica under another one is no copy of it.
     """
@@ -182,5 +184,6 @@ def _sole_copies(staged: Sequence[Action], states: Mapping[PartitionKey, Partiti
         state = states.get((action.topic, action.partition))
         if state is None:
             continue
-        if action.verdict == Verdict.NOT_ASSIGNED and not any(broker in state.replicas for broker in state.isr):
+        others = {broker for broker in state.isr if broker in state.replicas} - {node_id}
+        if action.verdict == Verdict.NOT_ASSIGNED and not others:
             yield str(action.replica)
