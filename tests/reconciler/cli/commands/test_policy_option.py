@@ -268,8 +268,9 @@ def test_foreign_names_that_the_policy_allows_leave_an_audit_clean(desk: Desk, r
 
 
 def test_a_doctor_advises_no_purge_of_what_is_held(desk: Desk, run: Run) -> None:
-    home = desk.cluster.log_dirs[0]
-    stage_replica(home, 0)
+    home = desk.cluster.log_dirs[1]
+    given = (home, "--metadata", desk.cluster.metadata, "--max-share", "90%", "--delay", "0s", "-o", desk.file)
+    assert (run("plan", *given).exit_code, run("apply", desk.file).exit_code) == (1, 0)
     desk.rules(HOLD)
     found = {}
     for name, more in (("free", ()), ("held", ("--policy", desk.policy))):
