@@ -117,9 +117,12 @@ def _move(member: Member, store: LogStore, random: Random) -> str | None:
 
 
 def _restore(member: Member, store: LogStore, random: Random) -> str | None:
-    """Bring back what is staged, whether anybody wants it or not; what lives under its name keeps the name."""
+    """Bring back what is staged, whether anybody wants it or not; what lives under its name keeps the name.
+
+    Nothing while a disk is away, as the command refuses: what it brings back may be live there too.
+    """
     staged = store.staged()
-    if not staged:
+    if not staged or store.offline:
         return None
     chosen = random.choice(staged)
     if chosen.partition is not None and store.find(chosen.partition) is not None:
