@@ -73,6 +73,22 @@ def test_each_tool_is_used_and_what_it_does_is_counted(feature: str) -> None:
         assert cluster.world.history.reached.get(f"operator {feature}"), cluster.world.history.lines[-30:]
 
 
+@pytest.mark.parametrize("is_away", [True, False])
+def test_nothing_is_restored_while_a_disk_is_away_on_which_it_may_be_live(is_away: bool) -> None:
+    with Cluster(with_directory_ids(), seed=1) as cluster:
+        cluster.create_topic("orders", assignment={0: [1, 2]})
+        member = cluster.members[1]
+        number = 1 - member.disks.log_dirs.index(member.broker.store.get(ORDERS).log_dir)
+        member.alter_log_dir(ORDERS, number)
+        cluster.stop_broker(1)
+        if is_away:
+            member.disks.fail(number, Random(1))
+        operator, said = Operator(cluster, frozenset({"restore"})), cluster.world.history.lines
+        for seed in range(6):
+            operator.act(Random(seed))
+        assert bool(cluster.world.history.reached.get("operator restore")) is not is_away, said[-9:]
+
+
 def test_the_power_may_go_in_the_middle_of_the_work_and_the_machine_starts_again() -> None:
     with Cluster(with_directory_ids(FaultRates(power_cut=0.0001)), seed=4) as cluster:
         cluster.create_topic("orders", 6, 2)
