@@ -114,6 +114,9 @@ INVENTORY_ROWS_AT_ONCE: Final = 1 << 17
 STORE_BYTES_AT_ONCE: Final = 1 << 20
 """Bytes in one read from an object store; a request takes some milliseconds, and this much about ten."""
 
+STORE_TRIED_AGAIN_S: Final = 60
+"""Seconds for which a request to Google's store is tried again; those to the others end after some seconds anyway."""
+
 STORE_THREADS: Final = 8
 """Inventories that are fetched from an object store together: they wait for its answers, and one file is small."""
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import glob
 import os
+import shlex
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from urllib.parse import unquote
 
 from logstore.errors import InventoryError
-from logstore.rows.uris import is_uri, list_uri, path_of_uri
+from logstore.rows.uris import is_uri, join_uri, list_uri, path_of_uri
 
 SUFFIXES = (".parquet", ".arrow")
 _WILD = frozenset("*[")
@@ -96,7 +97,7 @@ def _at_uri(uri: str) -> list[str]:
     others = f"; {len(listed):,} files lie at {folder.partition('?')[0]}" if pattern and listed else ""
     raise InventoryError(
         f"{uri} {wrong} (a file whose name ends in .parquet or .arrow){others}: check it, or write inventories there "
-        f"with 'logstore scan LOG_DIR... -o {folder.partition('?')[0].rstrip('/')}/'"
+        f"with: logstore scan LOG_DIR... -o {shlex.quote(join_uri(folder, ''))}"
     )
 
 

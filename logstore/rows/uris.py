@@ -2,7 +2,8 @@
 
 Endpoint, region and credentials come from the environment, as Arrow and the store's own library have them, for S3
 ``AWS_ENDPOINT_URL``, ``AWS_REGION`` and ``AWS_PROFILE`` for example, or from the query of the URI, as in
-``s3://bucket/folder/?endpoint_override=HOST:PORT&scheme=http``. Arrow itself tries again what a store fails at.
+``s3://bucket/folder/?endpoint_override=HOST:PORT&scheme=http``. Arrow itself tries again what a store fails at, for a
+time that is bounded.
 
 Arrow's file systems are loaded only where a URI is given.
 """
@@ -18,11 +19,12 @@ from urllib.parse import quote, unquote, urlsplit
 
 from logstore.errors import InventoryStoreError, StoreDownError
 from logstore.fs import TEMPORARY, Disk
-from logstore.tunables import STORE_BYTES_AT_ONCE
+from logstore.tunables import STORE_BYTES_AT_ONCE, STORE_TRIED_AGAIN_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
     from pyarrow.fs import FileSystem
 
 SCHEMES = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
@@ -31,11 +33,21 @@ _URI = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE | re.ASCII)
 _WHOLE_AT_CLOSE = ("s3", "s3a", "gs", "gcs", "abfs", "abfss")
 """Stores where a file is seen only when it was closed, and where a rename would be a copy."""
 _SAFE = "/=:@!$&'()*+,;~"
+_RETRY_LIMIT = "retry_limit_seconds"
 
-_DENIED = ("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "EXPIRED_TOKEN", "HTTP status 403")
-_UNREACHED = ("NETWORK_CONNECTION", "curlCode", "Could not connect", "Connection refused")
+_DENIED = (
+    *("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "EXPIRED_TOKEN", "HTTP status 403"),
+    *("[AuthorizationFailure]", "[AuthenticationFailed]", "[AuthorizationPermissionMismatch]"),
+    *("AuthenticationException", "OAuth2 access token", "Status(PERMISSION_DENIED", "Status(UNAUTHENTICATED"),
+)
+_UNREACHED = ("NETWORK_CONNECTION", "curlCode", "Could not connect", "Connection refused", "Status(UNAVAILABLE")
 _FAILING = ("INTERNAL_FAILURE", "SERVICE_UNAVAILABLE", "SLOW_DOWN", "HTTP status 5")
-_CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI")
+_NO_BUCKET = "there is no such bucket: check its name, and the endpoint"
+_AWS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI")
+_GOOGLE = ("GOOGLE_APPLICATION_CREDENTIALS",)
+_AZURE = ("AZURE_CLIENT_ID", "AZURE_FEDERATED_TOKEN_FILE")
+_CREDENTIALS = {"s3": _AWS, "s3a": _AWS, "gs": _GOOGLE, "gcs": _GOOGLE, "abfs": _AZURE, "abfss": _AZURE}
+"""Variables of which one is set where the environment names credentials; a machine in a cloud may have others."""
 
 
 class FileAtUri(NamedTuple):
@@ -77,8 +89,9 @@ def list_uri(uri: str) -> list[FileAtUri] | None:
 
     with _sentences(uri):
         system, path = _open(uri)
-        found = system.get_file_info(path)
-        if found.type == FileType.File and not _names_folder(uri):
+        # A bucket is not asked whether it is a file: without credentials Arrow's Azure ends the process at that.
+        may_be_file = "/" in path.rstrip("/") and not _names_folder(uri)
+        if may_be_file and system.get_file_info(path).type == FileType.File:
             return [FileAtUri(uri, os.path.basename(path))]
         # Only a listing says that a bucket is not there.
         try:
@@ -129,10 +142,14 @@ def put(path: str, uri: str) -> None:
     with _sentences(uri), pa.memory_map(path) as source:
         system, target = _open(uri)
         if _scheme(uri) in _WHOLE_AT_CLOSE:
-            # In one call, which nothing interrupts: a stream that is given up would be closed, and half a file seen.
-            data = source.read_buffer()
-            with system.open_output_stream(target, compression=None) as out:
-                out.write(data)
+            from concurrent.futures import ThreadPoolExecutor
+
+            # In a thread, which no signal interrupts: a stream that is given up would be closed, and half a file seen.
+            try:
+                with ThreadPoolExecutor(1) as thread:
+                    thread.submit(_write_at_once, system, target, source.read_buffer()).result()
+            except FileNotFoundError as error:
+                raise InventoryStoreError(f"{uri.partition('?')[0]}: {_NO_BUCKET}") from error
             return
         system.create_dir(os.path.dirname(target), recursive=True)
         draft = f"{target}.{Disk().unique()}{TEMPORARY}"
@@ -146,6 +163,11 @@ def put(path: str, uri: str) -> None:
                 system.delete_file(draft)
             raise
         _sync(system, os.path.dirname(target))
+
+
+def _write_at_once(system: FileSystem, target: str, data: pa.Buffer) -> None:
+    with system.open_output_stream(target, compression=None) as out:
+        out.write(data)
 
 
 def join_uri(folder: str, *names: str) -> str:
@@ -177,7 +199,12 @@ def _open(uri: str) -> tuple[FileSystem, str]:
     if ":" in (urlsplit(uri).netloc.rpartition("@")[0]):
         shown = f"{scheme}://…@{urlsplit(uri).netloc.rpartition('@')[2]}{urlsplit(uri).path}"
         raise InventoryStoreError(f"{shown} holds credentials, which reports would show: put them into the environment")
-    found: tuple[FileSystem, str] = FileSystem.from_uri(f"s3{uri[3:]}" if scheme == "s3a" else uri)
+    if scheme == "s3a":
+        uri = f"s3{uri[3:]}"
+    elif scheme in ("gs", "gcs") and _RETRY_LIMIT not in uri:
+        # Google's library tries for a quarter of an hour otherwise, and no interrupt reaches it.
+        uri += f"{'&' if '?' in uri else '?'}{_RETRY_LIMIT}={STORE_TRIED_AGAIN_S}"
+    found: tuple[FileSystem, str] = FileSystem.from_uri(uri)
     return found
 
 
@@ -221,11 +248,12 @@ def _error(shown: str, scheme: str, error: Exception) -> InventoryStoreError:
     """Say why a store could not be used, and what to do; every level of Arrow puts its own place before the reason."""
     text = str(error)
     detail = (text.splitlines() or ["no reason was given"])[0].rpartition("Details: ")[2].rpartition(" operation: ")[2]
-    if any(sign in text for sign in _UNREACHED):
+    denied = any(sign in text for sign in _DENIED)
+    if not denied and any(sign in text for sign in _UNREACHED):
         return StoreDownError(
             f"{shown}: the store does not answer ({detail:.200}): check the network and the endpoint, then try again"
         )
-    if any(sign in text for sign in _FAILING):
+    if not denied and any(sign in text for sign in _FAILING):
         return StoreDownError(f"{shown}: the store failed at every try ({detail:.200}): try again later")
     return InventoryStoreError(f"{shown}: {_refusal(scheme, error)}")
 
@@ -235,10 +263,11 @@ def _refusal(scheme: str, error: Exception) -> str:
         return os.strerror(error.errno)
     text = str(error)
     if "NO_SUCH_BUCKET" in text or re.search(r"[Bb]ucket '.*' not found", text):
-        return "there is no such bucket: check its name, and the endpoint (AWS_ENDPOINT_URL)"
+        return f"{_NO_BUCKET} (AWS_ENDPOINT_URL)"
     if any(sign in text for sign in _DENIED):
-        none = scheme in ("s3", "s3a") and not any(map(os.environ.get, _CREDENTIALS))
-        known = ", and the environment names no credentials" if none else ""
+        names = _CREDENTIALS.get(scheme, ())
+        none = names and not any(map(os.environ.get, names))
+        known = f", and the environment names no credentials ({names[0]} for example)" if none else ""
         return f"access is denied{known}: give credentials that may list, read and write there"
     if "libjvm" in text or "libhdfs" in text:
         return "hdfs:// needs a Java and Hadoop's libhdfs: set JAVA_HOME, HADOOP_HOME and CLASSPATH"

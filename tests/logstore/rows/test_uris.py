@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import signal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from logstore import InventoryStoreError
-from logstore.rows import check_uri, is_uri, list_uri, path_of_uri
+from logstore.rows import check_uri, is_uri, list_uri, path_of_uri, uris
 from logstore.rows.uris import fetch, join_uri, put, uri_of_path
 from tests.object_store import BUCKET, ObjectStore
 
@@ -81,6 +85,27 @@ def test_an_upload_that_breaks_in_its_middle_leaves_nothing(tmp_path: Path, s3: 
     assert list_uri(f"s3://{BUCKET}/") == []
 
 
+def test_an_interrupt_in_the_middle_of_an_upload_leaves_the_whole_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[bytes] = []
+
+    class Stream(io.BytesIO):
+        def write(self, data: Any) -> int:
+            signal.raise_signal(signal.SIGINT)
+            return super().write(data)
+
+        def close(self) -> None:
+            shown.append(self.getvalue())
+            super().close()
+
+    store = SimpleNamespace(open_output_stream=lambda target, compression: Stream())
+    monkeypatch.setattr(uris, "_open", lambda uri: (store, "fleet/x.parquet"))
+    with pytest.raises(KeyboardInterrupt):
+        put(written(tmp_path / "source"), f"{FOLDER}x.parquet")
+    assert shown == [b"rows"]
+
+
 def test_a_file_that_cannot_take_its_name_on_this_machine_leaves_no_draft(tmp_path: Path) -> None:
     (tmp_path / "folder" / "x.parquet" / "full").mkdir(parents=True)
     with pytest.raises(InventoryStoreError, match=f"^{tmp_path}/folder/x.parquet: "):
@@ -103,8 +128,29 @@ def test_refusals_are_one_sentence_each(tmp_path: Path, s3: ObjectStore, monkeyp
         list_uri(FOLDER)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
-    with pytest.raises(InventoryStoreError, match="access is denied, and the environment names no credentials: give"):
+    with pytest.raises(
+        InventoryStoreError, match=r"denied, and the environment names no credentials \(AWS_ACCESS_KEY_ID for example\)"
+    ):
         list_uri(FOLDER)
+
+
+def test_nobody_at_the_address_of_a_google_store_is_told_within_the_time_to_try_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nobody = "gs://anonymous@fleet/?endpoint_override=127.0.0.1:1&scheme=http"
+    for uri in (f"{nobody}&retry_limit_seconds=1", nobody):
+        with pytest.raises(InventoryStoreError, match=r"^gs://anonymous@fleet/: the store does not answer"):
+            list_uri(uri)
+        monkeypatch.setattr(uris, "STORE_TRIED_AGAIN_S", 1)
+
+
+def test_azure_without_credentials_is_told_which_the_environment_may_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AZURE_CLIENT_ID", "AZURE_FEDERATED_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", "/nonexistent")  # where a command of Azure's own might be logged in
+    for path in ("", "/", "/inventories/", "/x.parquet"):
+        with pytest.raises(InventoryStoreError, match=r"denied, .* no credentials \(AZURE_CLIENT_ID for example\)"):
+            list_uri(f"abfs://fleet@nobody.dfs.core.windows.net{path}")
 
 
 def test_nobody_at_the_address_is_told() -> None:
