@@ -11,7 +11,7 @@ repair, so that 100,000 replicas in order take little memory. All other rows are
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +75,25 @@ class ScannedLogDir:
         """What a plan says of it."""
         row = self.row
         return PlannedLogDir(self.path, row["cluster_id"], row["node_id"], row["directory_id"], self.staging)
+
+
+def copied_log_dirs(log_dirs: Iterable[ScannedLogDir]) -> Iterator[tuple[ScannedLogDir, str]]:
+    """Find log dirs under whose directory.id another one of the broker was given before, each with a clause of why.
+
+    Nothing changes either of them: an operator says which is the copy by leaving it out.
+    """
+    first_with: dict[tuple[BrokerKey, str], str] = {}
+    for log_dir in log_dirs:
+        directory_id = log_dir.row["directory_id"]
+        if directory_id is None or not log_dir.can_be_trusted:
+            continue
+        first = first_with.setdefault((log_dir.broker, directory_id), log_dir.path)
+        if first != log_dir.path:
+            yield (
+                log_dir,
+                f"its directory.id {directory_id} is that of {first}, so one of them is a copy, and no plan for both "
+                "can be applied: leave the copy out",
+            )
 
 
 @dataclass(slots=True)

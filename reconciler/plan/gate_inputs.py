@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from logstore.rows import Kind
 from reconciler.desired import BrokerKey, DesiredState, MetadataIdentity, in_memory
-from reconciler.plan.evidence import PlanView, ScannedLogDir
+from reconciler.plan.evidence import PlanView, ScannedLogDir, copied_log_dirs
 from reconciler.plan.gates import BrokerFacts, CandidateFacts, GateInputs, MetadataFacts
 from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind
 from reconciler.plan.policy import PlanChoice, is_internal_topic
@@ -107,7 +107,9 @@ def gather_gate_inputs(
     ``candidates``: all possible actions, each with its judged row; ``picked``: the actions of the plan; ``memory``: of
     earlier runs.
     """
+    picked = list(picked)
     chosen = {action for action in picked if action.kind in STAGING_ACTIONS}
+    changed = {view.log_dirs[action.log_dir].broker for action in picked}
     staged = _of_brokers(view, chosen)
     unwanted = _of_brokers(view, [action for action, _ in candidates])
     brokers = dict.fromkeys(log_dir.broker for log_dir in view.trusted)
@@ -124,6 +126,8 @@ def gather_gate_inputs(
         tuple(_strange(view, {action.log_dir for action in chosen})),
         tuple(_written(view, memory)),
         _candidates(view, [pair for pair in candidates if pair[0] in chosen], choice),
+        # Each log dir of a broker is opened when a plan is applied, also one in which nothing is changed.
+        tuple((each.path, why) for each, why in copied_log_dirs(view.trusted) if each.broker in changed),
     )
 
 
@@ -274,33 +278,22 @@ def _leaders(state: DesiredState, topics: Collection[str]) -> dict[tuple[str, in
 def _strange(view: PlanView, chosen: Collection[str]) -> Iterator[tuple[str, str]]:
     """Find log dirs that the broker never registered, and those that hold too little of what belongs into them.
 
-    ``chosen``: paths of the log dirs in which a plan stages. A copy of a log dir is found where nothing is staged too,
-    because every log dir of a broker is opened when a plan is applied.
+    ``chosen``: paths of the log dirs in which a plan stages.
     """
-    of_id: dict[tuple[BrokerKey, str], str] = {}
     placed = {cluster: _placed(state, frozenset(b.node for b in view.live)) for cluster, state in view.states.items()}
     held = defaultdict(set)
     for each in view.judged:
         if each.observed is not None and each.observed["kind"] == Kind.LIVE:
             held[each.observed["log_dir"]].add((each.observed["topic"], each.observed["partition"]))
     for log_dir in view.trusted:
-        directory_id = log_dir.row["directory_id"]
-        first = of_id.setdefault((log_dir.broker, directory_id), log_dir.path) if directory_id else log_dir.path
         state = view.states.get(log_dir.broker.cluster)
-        if state is None or not chosen:
+        if state is None or log_dir.path not in chosen:
             continue
-        if first != log_dir.path:
-            yield (
-                log_dir.path,
-                f"its directory.id {directory_id} is that of {first}, so one of them is a copy, and no plan for both "
-                "can be applied: leave the copy out",
-            )
-        elif log_dir.path in chosen:
-            problem = _unregistered(log_dir, state) or _little_of_it(
-                held[log_dir.path], placed[log_dir.broker.cluster][log_dir.broker.node, directory_id]
-            )
-            if problem:
-                yield log_dir.path, problem
+        problem = _unregistered(log_dir, state) or _little_of_it(
+            held[log_dir.path], placed[log_dir.broker.cluster][log_dir.broker.node, log_dir.row["directory_id"]]
+        )
+        if problem:
+            yield log_dir.path, problem
 
 
 def _unregistered(log_dir: ScannedLogDir, state: DesiredState) -> str | None:

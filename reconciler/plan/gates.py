@@ -103,6 +103,7 @@ class GateInputs:
         strange: path and problem of each log dir that does not look like the broker's own.
         written: the newest times that the disks know: what was written, and when, in ms since 1970.
         candidates: the replicas to be staged that are in doubt.
+        copied: path and problem of each log dir under whose directory.id another one was given: no option opens it.
     """
 
     now_ms: int
@@ -112,15 +113,19 @@ class GateInputs:
     strange: tuple[tuple[str, str], ...] = ()
     written: tuple[tuple[str, int], ...] = ()
     candidates: CandidateFacts = field(default_factory=CandidateFacts)
+    copied: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A shut gate, the reason (one sentence with the numbers and the override), and the option that opens the gate."""
+    """A shut gate, the reason (one sentence with the numbers and the override), and the option that opens the gate.
+
+    ``option`` is None where none does, because ``apply`` would refuse the plan.
+    """
 
     gate: Gate
     reason: str = field(compare=False)
-    option: tuple[str, str] = field(default=("", ""), compare=False)
+    option: tuple[str, str] | None = field(default=None, compare=False)
 
 
 class GatesShutError(RefusedError):
@@ -141,7 +146,9 @@ def refusals(facts: GateInputs, policy: Policy) -> list[Refusal]:
     """List every shut gate in the order of :class:`Gate`; an empty list allows the plan."""
     shut = [*_of_metadata(facts, policy), *_of_log_dirs(facts), *_of_brokers(facts, policy), *_of_candidates(facts)]
     order = list(Gate)
-    left = [refusal for refusal in shut if refusal.gate not in policy.allowed]
+    # An embedded broker has its log dirs open, and so knows that none of them is a copy of another.
+    is_held = policy != Policy.kip516()
+    left = [each for each in shut if each.gate not in policy.allowed or (each.option is None and is_held)]
     return sorted(left, key=lambda refusal: order.index(refusal.gate))
 
 
@@ -207,8 +214,11 @@ def _of_log_dirs(facts: GateInputs) -> Iterator[Refusal]:
         )
     for path, problem in facts.absent:
         yield _refused(Gate.ABSENT, f"{path} cannot be trusted: {problem}")
+    of_another = "does not look like a log dir of this broker"
     for path, problem in facts.strange:
-        yield _refused(Gate.LOG_DIR, f"{path} does not look like a log dir of this broker: {problem}")
+        yield _refused(Gate.LOG_DIR, f"{path} {of_another}: {problem}")
+    for path, problem in facts.copied:
+        yield Refusal(Gate.LOG_DIR, f"{path} {of_another}: {problem}")
 
 
 def _of_brokers(facts: GateInputs, policy: Policy) -> Iterator[Refusal]:

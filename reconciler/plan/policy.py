@@ -4,7 +4,8 @@ A comparison can be right and its premise wrong: metadata of another cluster, of
 just lost its topics makes every replica look stale. So a plan is held to gates before it is made. No metadata may
 condemn what is younger than it, and nothing is condemned by what is not known. What was written less than
 :data:`reconciler.verdicts.CLOCK_SKEW_MS` before the metadata's last record counts as younger, because the clocks of two
-machines differ. Each gate has one override::
+machines differ. Each gate has one override, except that no option lets a log dir and its copy into one plan, which
+``apply`` would refuse::
 
     cluster      the metadata names no cluster.id, or the log dirs are of another one    --allow cluster
     broker       the metadata does not know the node.id of these log dirs                --allow broker

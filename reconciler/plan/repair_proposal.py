@@ -24,8 +24,8 @@ from layout.ours import sum_of
 from logstore import check_fields
 from logstore.rows import Kind, MetadataState
 from reconciler.errors import UsageError
-from reconciler.next_steps import UncertainReplica
-from reconciler.plan.evidence import RepairView, last_epoch
+from reconciler.next_steps import Call, UncertainReplica, step_of_fleet
+from reconciler.plan.evidence import RepairView, copied_log_dirs, last_epoch
 from reconciler.plan.file import sealed
 from reconciler.plan.gate_inputs import led_elsewhere
 from reconciler.plan.plan import CHECKPOINT_REPAIRS, TOPIC_ID_REPAIRS, Action, ActionKind, LeftAlone, Plan
@@ -130,7 +130,21 @@ def propose_repair(
             draft.add(found)
         draft.left += _not_twice(choice.kept, view)
     _on_log_dirs(draft, rows, view)
+    _leave_copies(draft, view)
     return sealed(_plan(draft, view, origin)), tuple(draft.undecided)
+
+
+def _leave_copies(draft: _RepairDraft, view: RepairView) -> None:
+    """Change nothing of a broker with a copied log dir: each of its log dirs is opened when a plan is applied."""
+    for copy, why in copied_log_dirs(view.log_dirs.values()):
+        of_broker = tuple(path for path, each in view.log_dirs.items() if each.broker == copy.broker)
+        draft.actions = [each for each in draft.actions if each.log_dir not in of_broker]
+        within = tuple(f"{path}/" for path in of_broker)
+        draft.undecided = [each for each in draft.undecided if not each.paths[0].startswith(within)]
+        step = step_of_fleet("DUPLICATE_DIRECTORY_ID", Call(of_broker))
+        shown = "" if step is None else step.text or ""
+        reason = f"no log dir of its broker is repaired: {why}"
+        draft.left.append(LeftAlone(copy.path, ".", Verdict.DUPLICATE.value, reason, shown))
 
 
 def _left(row: Row, verdict: Verdict, reason: str) -> LeftAlone:

@@ -50,7 +50,7 @@ from reconciler.cli.settings import Level
 from reconciler.desired import BrokerKey
 from reconciler.errors import RefusedError, UsageError
 from reconciler.metrics import Readings, read_judged, read_metadata, read_plan
-from reconciler.next_steps import PLAN_FILE, Call, Command, Step, step_of_unshown
+from reconciler.next_steps import PLAN_FILE, Call, Command, Step, step_of_fleet, step_of_unshown
 from reconciler.plan import (
     STAGING_ACTIONS,
     ActionKind,
@@ -127,15 +127,16 @@ def run(
     fallback = fallback_records(fallback_folder)
     view = _view(inputs, specs, choice, now_ms, fallback=fallback, staging=staging, metrics=metrics)
     metrics.take(_read_view, view, now_ms, most_topics)
+    call = Call(paths, specs, fallback_folder, **broker)
     try:
         plan = _planned(view, choice, now_ms)
     except GatesShutError as error:
         metrics.take(read_plan, error.plan, [refusal.gate for refusal in error.refusals])
-        return metrics.written(_show_refused(error, context, Format(form), output))
+        return metrics.written(_show_refused(error, context, Format(form), output, call))
     metrics.take(read_plan, plan)
     _show(plan, Format(form), output)
     _say_sum(plan, choice)
-    _say_steps(plan, output, Call(paths, specs, fallback_folder, **broker))
+    _say_steps(plan, output, call)
     return metrics.written(Exit.FINDINGS if plan.actions else Exit.CLEAN)
 
 
@@ -146,7 +147,7 @@ def _read_view(readings: Readings, view: PlanView, now_ms: int, most_topics: int
         read_metadata(readings, state.identity, now_ms)
 
 
-def _show_refused(error: GatesShutError, context: click.Context, form: Format, output: str | None) -> Exit:
+def _show_refused(error: GatesShutError, context: click.Context, form: Format, output: str | None, call: Call) -> Exit:
     """Show a refused plan and every shut gate, and write no file that could be applied."""
     if form is Format.TABLE and output != "-":
         show_plan(error.plan)
@@ -154,8 +155,12 @@ def _show_refused(error: GatesShutError, context: click.Context, form: Format, o
         warn(f"refused: {refusal.reason}")
     kept = "" if output is None else f", and nothing is written to {output}"
     warn(f"no plan is made{kept}; it would have {count(len(error.plan.actions), 'action')}")
-    opens = command_that_opens(context, [refusal.option for refusal in error.refusals])
-    say_step(Step("to plan all the same", opens), level=Level.WARNING)
+    options = [refusal.option for refusal in error.refusals if refusal.option is not None]
+    step: Step | None = Step("to plan all the same", command_that_opens(context, options))
+    if len(options) < len(error.refusals):
+        step = step_of_fleet("DUPLICATE_DIRECTORY_ID", call)
+    if step is not None:
+        say_step(step, level=Level.WARNING)
     return Exit.REFUSED
 
 

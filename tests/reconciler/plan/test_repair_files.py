@@ -257,9 +257,11 @@ def test_two_log_dirs_with_one_directory_id_are_copies_of_one_disk(broker: Repai
     broker.replica("orders-0", epoch=2, disk=1)
     properties = broker.log_dirs[1] / "meta.properties"
     properties.write_text(properties.read_text().replace(*map(str, reversed(broker.directory_ids))))
+    broker.file(POINT, "half")
     plan = broker.plan(metadata=False)
     assert plan.actions == ()
     assert "one is a copy of the other" in reason(plan, "orders-0")
+    assert reason(plan, ".").endswith("leave the copy out"), "apply opens every log dir, and refuses a copy"
 
 
 def test_a_log_dir_that_its_broker_did_not_register_is_not_chosen_between(broker: RepairBroker) -> None:

@@ -102,6 +102,18 @@ def test_a_refused_plan_is_shown_with_every_gate_and_the_command_that_opens_them
     assert (again.exit_code, kept.exists()) == (1, True), again.output
 
 
+def test_a_copied_log_dir_is_left_out_and_no_option_is_named_that_lets_it_in(cluster, run: Run, tmp_path: Path) -> None:
+    copied = make_log_dir(tmp_path / "copied", 2, {})
+    asked = ("--metadata", cluster.metadata, *HALF, "-o", tmp_path / "plan.json")
+    result = run("plan", cluster.log_dir(2), copied, *asked, "--allow", "log-dir")
+    assert (result.exit_code, (tmp_path / "plan.json").exists()) == (3, False), result.output
+    assert f"{copied} does not look like a log dir of this broker" in result.stderr
+    files = [f"{path}/meta.properties" for path in (cluster.log_dir(2), copied)]
+    assert shlex.split(result.stderr.splitlines()[-1]) == ["grep", "-H", "=", *files]
+    assert run("plan", cluster.log_dir(2), *asked).exit_code == 1
+    assert run("apply", tmp_path / "plan.json").exit_code == 0
+
+
 @pytest.mark.parametrize("words", [("--format", "json"), ("--json",)])
 def test_a_refused_plan_is_no_json_that_could_be_applied(plan: Callable[..., Result], words: tuple[str, ...]) -> None:
     result = plan(*words)
@@ -218,6 +230,24 @@ def test_a_place_that_cannot_be_had_is_a_refusal(cluster, plan: Callable[..., Re
     result = plan(*HALF, "--staging", "sibling")
     assert result.exit_code == 3
     assert "Leave out --staging" in result.stderr
+
+
+def test_what_is_staged_through_a_link_to_a_log_dir_is_found_by_its_own_name_and_by_the_link(
+    cluster, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "links").mkdir()
+    link = tmp_path / "links" / "kafka"
+    link.symlink_to(cluster.log_dir(2))
+    kept = tmp_path / "plan.json"
+    assert run("plan", link, "--metadata", cluster.metadata, *HALF, "-o", kept).exit_code == 1
+    assert run("apply", kept).exit_code == 0
+    assert Path(f"{cluster.log_dir(2)}.deleting").is_dir() and [path.name for path in link.parent.iterdir()] == [
+        "kafka"
+    ]
+    by_link, by_name = (run("staged", path).stdout for path in (link, cluster.log_dir(2)))
+    assert f"../broker-2.deleting/{OLD_ORDERS}_1" in by_name and by_link == by_name
+    assert run("restore", link, "--all").exit_code == 0
+    assert (cluster.log_dir(2) / "orders-1").is_dir()
 
 
 def test_no_plan_is_written_into_a_log_dir(cluster, plan: Callable[..., Result]) -> None:
