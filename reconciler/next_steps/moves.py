@@ -60,11 +60,12 @@ def foreign(known: Situation) -> bool:
 def move_foreign(known: Situation) -> Iterator[Step]:
     """Move directories of foreign names out."""
     found = known.found[Verdict.FOREIGN]
-    yield from some_of([_move_foreign(*_place(each)) for each in (found, *found.others)], found.directories, known.call)
+    steps = [_move_foreign(*_place(each), known.mount_points) for each in (found, *found.others)]
+    yield from some_of(steps, found.directories, known.call)
 
 
-def _move_foreign(log_dir: str, path: str) -> Step:
-    if posixpath.basename(path) == "lost+found":
+def _move_foreign(log_dir: str, path: str, mount_points: Sequence[str]) -> Step:
+    if posixpath.basename(path) == "lost+found" and log_dir in mount_points:
         why = "the log dir is the root of a file system: make a directory in it, move all but lost+found into it, and "
         return Step(f"{why}name that in log.dirs", ToolCommand("ls", ("-la", log_dir)))
     if path.startswith(posixpath.join(log_dir, "../")):

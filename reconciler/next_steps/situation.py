@@ -147,6 +147,7 @@ class Situation:
             not mounted; in KRaft mode, without the one that holds the metadata log.
         cluster_id: of a broker in KRaft mode; empty: not known, or another mode.
         unnamed_disks: log dirs whose ``meta.properties`` has no ``directory.id``, so that it is the same on each disk.
+        mount_points: absolute paths of log dirs that are the root of a file system.
     """
 
     call: Call
@@ -175,6 +176,7 @@ class Situation:
     blank: tuple[str, ...] = ()
     cluster_id: str = ""
     unnamed_disks: tuple[str, ...] = ()
+    mount_points: tuple[str, ...] = ()
 
     @property
     def purgeable(self) -> int:

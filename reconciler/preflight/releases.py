@@ -104,7 +104,8 @@ STRAYS_STAY_OUT_SINCE = _NO_ID_IS_STRAY_SINCE
 """From here on a stray is renamed while it is loaded, before it can be a duplicate (FACTS §1.6, §6.1)."""
 
 _ADVICE = {
-    "lost+found": "every ext file system has it at its top: give the broker a directory below the mount point instead",
+    "lost+found": "every ext file system has it at its top: where the log dir is a mount point, give the broker a "
+    "directory below the mount point instead, and elsewhere move it out",
     STAGING_DIR: "only a log dir that is ours has its staging directory inside, a broker's has it beside",
 }
 _OFFLINE = "the whole log dir goes offline, and a broker halts when it is its only one or holds its metadata log"

@@ -194,6 +194,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
         tuple(map(os.path.abspath, filter(is_blank, replaceable))),
         broker.cluster if start.asked.is_kraft else "",
         _without_directory_id(judged),
+        tuple(filter(os.path.ismount, map(os.path.abspath, call.log_dirs))),
     )
     return ExaminedBroker(
         broker.cluster or None,

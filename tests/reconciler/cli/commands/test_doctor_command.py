@@ -267,6 +267,19 @@ def test_a_plain_file_that_a_broker_ignores_is_not_critical_and_a_directory_is(c
     assert "critical: 2 FOREIGN." in run(*asked).stdout
 
 
+def test_lost_and_found_is_told_by_where_it_lies(
+    cluster, fresh: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_dir = cluster.log_dir(1)
+    (log_dir / "lost+found").mkdir()
+    words = ("doctor", log_dir, "--metadata", fresh, "--format", "json")
+    assert commands(document(run(*words)))[0] == f"mv -n {log_dir}/lost+found {log_dir}.lost+found"
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == str(log_dir))
+    at_root = document(run(*words))["next"][0]
+    assert at_root["command"] == f"ls -la {log_dir}"
+    assert "the log dir is the root of a file system: make a directory in it" in at_root["why"]
+
+
 def test_an_inventory_is_refused(cluster, run: Run, tmp_path: Path) -> None:
     inventory = tmp_path / "a.parquet"
     assert run("scan", cluster.log_dir(1), "--format", "parquet", "-o", inventory).exit_code == 0
