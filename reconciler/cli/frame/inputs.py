@@ -81,8 +81,8 @@ def sort_paths(paths: Sequence[str]) -> GivenPaths:
     """Sort what was given into log dirs, folders and inventories (:func:`logstore.rows.expand` says what may be given).
 
     A folder with log dirs at or below it stands for these; any other stands for the inventories at or below it, where
-    there are some, unless partition dirs lie in it as well. A log dir that cannot be listed is reported at once, and
-    stays among the log dirs.
+    there are some, unless partition dirs lie in it as well. A link to a log dir stands for the log dir itself. A log
+    dir that cannot be listed is reported at once, and stays among the log dirs.
 
     Raises:
         UsageError: none of the paths is a directory or an inventory, or one lies in a log dir.
@@ -125,7 +125,7 @@ def _inventories_in(path: str) -> list[str]:
     Raises:
         UsageError: the path lies in a log dir: its replicas alone cannot be judged.
     """
-    if not os.path.isdir(path) or _log_dirs(path) != [path] or _is_log_dir(path):
+    if not os.path.isdir(path) or discover(path) != [path] or _is_log_dir(path):
         return []
     refuse_part_of_log_dir(path)
     try:
@@ -213,7 +213,15 @@ def _why_unusable(path: str) -> str:
 
 
 def _log_dirs(path: str) -> list[str]:
-    return discover(path) if os.path.isdir(path) else [path]
+    return list(map(_without_link, discover(path))) if os.path.isdir(path) else [path]
+
+
+def _without_link(log_dir: str) -> str:
+    """Return where a log dir lies that was given as a link to it, so that its replicas are staged beside itself.
+
+    Whoever calls it by another name finds them there.
+    """
+    return os.path.realpath(log_dir) if os.path.islink(log_dir.rstrip("/")) else log_dir
 
 
 def _distinct(paths: Iterable[str]) -> Iterator[str]:

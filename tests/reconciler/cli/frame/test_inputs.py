@@ -47,6 +47,16 @@ def test_a_log_dir_that_is_given_twice_is_looked_at_once(cluster) -> None:
     assert len(sort_inputs(given).log_dirs) == 2
 
 
+def test_a_link_stands_for_the_log_dir_or_for_the_folder_of_inventories_that_it_leads_to(cluster) -> None:
+    os.symlink(cluster.log_dirs[0], cluster.folder / "link")
+    assert sort_inputs([str(cluster.folder / "link")]).log_dirs == (cluster.log_dirs[0],)
+    (cluster.folder / "reports").mkdir()
+    inventory_of(cluster.log_dirs[0], cluster.folder / "reports" / "one.parquet")
+    os.symlink("reports", cluster.folder / "linked")
+    inputs = sort_inputs([str(cluster.folder / "linked")])
+    assert (inputs.log_dirs, len(inputs.inventories.paths)) == ((), 1)
+
+
 def test_inventories_and_trees_go_together(cluster) -> None:
     path = inventory_of(cluster.log_dirs[0], cluster.folder / "one.parquet")
     inputs = sort_inputs([path, cluster.log_dirs[1]])
