@@ -17,7 +17,10 @@ from reconciler.next_steps import Call, Step, step_of_broker, step_of_finding, s
 from reconciler.text import json_objects
 from reconciler.verdicts import BENIGN, Advice, Verdict, advice_of
 
-_ASKED = ["verdict", "cluster_id", "broker", "log_dir", "name", "topic", "partition", "disk_topic_id"]
+_ASKED = [
+    *("verdict", "cluster_id", "broker", "log_dir", "name", "topic", "partition"),
+    *("disk_topic_id", "metadata_topic_id"),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,12 @@ class BrokerCalls:
             for broker in result.brokers
             if broker.node_id is not None
         }
+        self._nobodys = tuple(
+            str(each["log_dir"]) for broker in result.brokers if broker.node_id is None for each in broker.log_dirs
+        )
+        if len(self._log_dirs) == 1:
+            # What names no broker, a disk that cannot be read for one, was given as a log dir of this one.
+            self._log_dirs = {key: tuple(sorted({*own, *self._nobodys})) for key, own in self._log_dirs.items()}
         self._kept: dict[tuple[Any, ...], Call] = {}
 
     def of(self, finding: Mapping[str, Any]) -> Call:
@@ -61,7 +70,10 @@ class BrokerCalls:
         """Return what comes next for a finding; None: nobody has to act."""
         if self._result.is_allowed(finding):
             return None
-        return step_of_finding(Verdict(finding["verdict"]), finding, self.of(finding))
+        step = step_of_finding(Verdict(finding["verdict"]), finding, self.of(finding))
+        if step is not None and self._nobodys and finding["broker"] is not None and len(self._log_dirs) == 1:
+            return step_of_broker(self.of(finding))  # the disk comes first: what lies there may be the other copy
+        return step
 
     def only(self) -> Call | None:
         """Return the call for the only broker of the audit; None: there are several, or none."""
@@ -84,7 +96,7 @@ def advised_steps(result: AuditResult, verdicts: Iterable[Verdict], call: Call |
         if verdict in BENIGN:
             continue
         for finding in _first(result, verdict):
-            step = step_of_finding(verdict, finding, calls.of(finding))
+            step = calls.step_of(finding)
             if step is not None:
                 mode = modes.get(finding["cluster_id"], modes.get(None))
                 found.append(AdvisedStep(verdict, advice_of(verdict, mode), step))

@@ -9,7 +9,8 @@
 | MISSING                                                | ``preflight``: a start makes it anew    |
 | FOREIGN, RENAMED, MARKED_DELETE                        | ``explain``, once explained ``doctor``  |
 | FUTURE, FUTURE_ABANDONED / IN_FLIGHT                   | Kafka's own listing                     |
-| STAGED_DUE / STAGED                                    | ``purge --dry-run`` / ``staged``        |
+| STAGED_DUE / of a topic that the metadata knows        | ``purge --dry-run`` / ``doctor``        |
+| STAGED                                                 | ``staged``                              |
 | NOT_COMPARED                                           | ``audit`` with metadata                 |
 | OK                                                     | none                                    |
 """
@@ -81,7 +82,11 @@ def _in_flight(_: _Finding, call: Call) -> Step:
     return Step("wait until the reassignment is over", call.kafka_tool("kafka-reassign-partitions.sh", "--list"))
 
 
-def _staged_due(_: _Finding, call: Call) -> Step:
+def _staged_due(finding: _Finding, call: Call) -> Step:
+    topic_id = finding.get("disk_topic_id") or finding.get("topic_id")
+    if topic_id is not None and topic_id == finding.get("metadata_topic_id"):
+        # It may be wanted here again, which the metadata says and no purge without them.
+        return _examined(finding, call)
     return Step("see what a purge would take", call.purge(dry_run=True))
 
 
@@ -137,7 +142,8 @@ def step_of_finding(
 
     Args:
         verdict: of the finding.
-        finding: has ``log_dir``, ``name``, ``topic``, ``partition`` and ``broker``, any of them None.
+        finding: has ``log_dir``, ``name``, ``topic``, ``partition`` and ``broker``, any of them None, and where they
+            are known ``disk_topic_id``, or ``topic_id``, and ``metadata_topic_id``.
         call: how the program was called, with the log dirs of the finding's broker.
         explained: the reader has already had the path explained.
     """

@@ -246,6 +246,10 @@ def _plans(known: Situation) -> bool:
     return _stages(known) or (_can_plan(known) and len(_to_refetch(known)) > 0)
 
 
+def _sends_away(known: Situation) -> bool:
+    return _can_plan(known) and bool(known.number(*UNWANTED) or _strays(known) or _to_refetch(known))
+
+
 def _changes(known: Situation) -> bool:
     return frees(known) or _repairs(known) or _needs_room(known)
 
@@ -441,6 +445,6 @@ TABLE: tuple[Line, ...] = (
     Line(lambda s: _stands_still(s) and not _loses(s), _start),
     Line(lambda s: s.trust is MetadataTrust.GOOD and _waiting_strays(s) > 0, _after_start),
     Line(lambda s: s.purgeable, _purge),
-    Line(lambda s: s.staged or _plans(s), _wait),
+    Line(lambda s: s.staged > s.wanted(Verdict.STAGED) or _sends_away(s), _wait),
 )
 """The table, in its order."""

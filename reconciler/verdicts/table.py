@@ -354,7 +354,7 @@ CASES: tuple[Case, ...] = (
     Case(
         Verdict.MISSING,
         lambda r: r.wanted,
-        "wanted here under topic ID {wanted_topic_id}, and no log dir of this broker has it",
+        "wanted here under topic ID {wanted_topic_id}, and no log dir of this broker that was looked at has it",
         doubt=Doubt.SCANNED_BEFORE_METADATA,
     ),
 )

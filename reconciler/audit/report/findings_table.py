@@ -17,7 +17,7 @@ from reconciler.audit.next_steps import BrokerCalls
 from reconciler.audit.report.charts import BrokerNames, in_order
 from reconciler.audit.report.tallies import TO_ACT_ON
 from reconciler.audit.result import AuditResult
-from reconciler.next_steps import Call, step_of_finding
+from reconciler.next_steps import Call
 from reconciler.text import NOTHING, age, json_objects, size, visible
 from reconciler.verdicts import Verdict, full_evidence, location_of, severity, severity_of
 
@@ -60,7 +60,7 @@ def _shown(
 ) -> Iterator[ShownFinding]:
     for finding in findings:
         modified = finding["modified_ms"]
-        step = step_of_finding(Verdict(finding["verdict"]), finding, calls.of(finding))
+        step = calls.step_of(finding)
         yield ShownFinding(
             finding["verdict"],
             severity_of(finding).value,

@@ -157,7 +157,8 @@ def _limit(broker: int | None, states: Sequence[DesiredState]) -> str:
 
 
 def _next(judged: Judged, broker: int | None, call: Call) -> str:
-    step = step_of_finding(judged.verdict, {**(judged.observed or {}), "broker": broker}, call, explained=True)
+    known = {"broker": broker, "metadata_topic_id": judged.row.wanted_topic_id or judged.row.name_topic_id or None}
+    step = step_of_finding(judged.verdict, {**(judged.observed or {}), **known}, call, explained=True)
     return (None if step is None else step.text) or ""
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from reconciler.audit import AuditResult, BrokerCalls, advised_steps, with_next
-from reconciler.audit.next_steps import next_of_fleet
+from reconciler.audit.next_steps import first_step, next_of_fleet
 from reconciler.audit.result import BrokerSummary
 from reconciler.desired import Mode
 from reconciler.next_steps import FLEET_STEPS, Call
@@ -53,6 +54,22 @@ def test_a_source_that_was_named_is_named_as_it_was(make_result: Make) -> None:
 def test_a_log_dir_that_names_no_broker_stands_alone(make_result: Make) -> None:
     result = make_result({"verdict": "ABSENT", "broker": None, "cluster_id": None, "name": ".", "log_dir": "/gone"})
     assert [step.command for step in advised_steps(result, URGENCY)] == ["findmnt --target /gone"]
+
+
+def test_beside_a_log_dir_of_no_known_broker_every_step_looks_at_all_of_them_first(make_result: Make) -> None:
+    unread = BrokerSummary(None, None, (), ({"log_dir": "/disks/0", "state": "unreadable"},), 0, 0, 0)
+    disk = {"verdict": "ABSENT", "broker": None, "cluster_id": None, "name": ".", "log_dir": "/disks/0"}
+    one = of_two_disks(make_result).brokers[0]
+    result = make_result({"verdict": "STALE_ID"}, disk, brokers=(one, unread))
+    doctor = "logstore doctor /disks/0 /disks/1 /disks/2 --metadata /meta"
+    found = {step.verdict: step.command for step in advised_steps(result, URGENCY)}
+    assert found == {"ABSENT": "findmnt --target /disks/0", "STALE_ID": doctor}
+    first = first_step(result, advised_steps(result, URGENCY))
+    assert first is not None and first.text == doctor
+    several = make_result({"verdict": "STALE_ID"}, brokers=(one, replace(one, node_id=2), unread))
+    assert [step.command for step in advised_steps(several, URGENCY)] == [
+        "logstore plan /disks/1 /disks/2 --metadata /meta -o plan.json"
+    ]
 
 
 def test_each_finding_has_its_next_command_in_a_column(make_result: Make) -> None:

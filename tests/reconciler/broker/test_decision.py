@@ -67,7 +67,7 @@ def test_the_actions_are_those_of_plans_in_the_order_in_which_they_are_carried_o
     assert (gone.verdict, gone.wanted_topic_id) == ("UNKNOWN_TOPIC", None)
     assert (restore.verdict, restore.name, restore.wanted_topic_id) == ("MISSING", STRAY.location, str(C))
     assert (write.verdict, write.topic_id, write.wanted_topic_id) == ("NO_ID", None, str(B))
-    assert create.why == f"wanted here under topic ID {A}, and no log dir of this broker has it"
+    assert create.why == f"wanted here under topic ID {A}, and no log dir of this broker that was looked at has it"
 
 
 def test_while_a_disk_is_offline_what_may_lie_there_is_answered_and_not_made() -> None:

@@ -404,7 +404,9 @@ def test_what_was_renamed_by_hand_gets_its_name_back_and_a_foreign_directory_goe
         f"mv -n '{D1}/backup of orders' '{D1}.backup of orders'"
     )
     assert words(Situation(CALL, {Verdict.FOREIGN: FoundVerdict(1, D1, "notes.txt")})) == []
-    assert words(Situation(CALL, {Verdict.FOREIGN: FoundVerdict(1, D1, "lost+found", directories=1)}))[0] == "ls"
+    lost_and_found = {Verdict.FOREIGN: FoundVerdict(1, D1, "lost+found", directories=1)}
+    assert words(Situation(CALL, lost_and_found, mount_points=(D1,)))[0] == "ls"
+    assert commands(Situation(CALL, lost_and_found, mount_points=(D2,)))[0] == f"mv -n {D1}/lost+found {D1}.lost+found"
 
 
 def test_a_staging_directory_inside_goes_beside_the_log_dir_and_out_of_one_that_is_there_already() -> None:
@@ -583,6 +585,9 @@ def test_what_is_due_is_purged_and_what_waits_says_until_when() -> None:
     assert commands(Situation(CALL, wanted, full=(D1,), due=2))[0] == purge
     for known in (Situation(CALL, wanted, full=(D1,), due=1), Situation(CALL, wanted, due=1, due_inside=1)):
         assert not [step for step in next_steps(known) if not step.later and "purge" in (step.text or "")]
+    # What a plan brings back waits for no purge.
+    back = Situation(CALL, {Verdict.STAGED: FoundVerdict(1, wanted=1), Verdict.STAGED_DUE: FoundVerdict(1, wanted=1)})
+    assert not [step.why for step in next_steps(replace(back, staged=1, due=1)) if step.later]
     (waits,) = next_steps(Situation(CALL, staged=2, due_from="2030-01-01 00:00:00 UTC"))
     assert waits.later
     assert waits.why.startswith("from 2030-01-01 00:00:00 UTC on")

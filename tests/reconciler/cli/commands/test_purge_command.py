@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -77,6 +78,17 @@ def log_dir(cluster) -> str:
 
 def below(log_dir: str) -> set[str]:
     return set(os.listdir(f"{log_dir}.deleting")) - {LEDGER_FILE}
+
+
+def test_an_audit_leads_from_what_is_due_and_wanted_again_to_the_plan_that_brings_it_back(
+    cluster, run: Run, log_dir: str
+) -> None:
+    verdicts = ("--verdict", "STAGED_DUE", "--format", "json")
+    (found,) = json.loads(run("audit", log_dir, "--metadata", cluster.metadata, *verdicts).stdout)["findings"]
+    assert shlex.split(found["next"]) == ["logstore", "doctor", log_dir, "--metadata", str(cluster.metadata)]
+    doctor = json.loads(run(*shlex.split(found["next"])[1:], "--format", "json").stdout)
+    (plan,) = (step for step in doctor["brokers"][0]["next"] if (step["command"] or "").startswith("logstore plan"))
+    assert "bring 2 back that are wanted" in plan["why"]
 
 
 def test_a_dry_run_prints_what_a_real_run_prints_and_changes_nothing(run: Run, log_dir: str) -> None:
