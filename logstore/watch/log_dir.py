@@ -38,7 +38,7 @@ from logstore.watch.row_cache import (
     name_of_key,
 )
 
-_BYTES, _DISK_BYTES = VARYING.index("bytes"), VARYING.index("disk_bytes")
+_BYTES, _DISK_BYTES, _MODIFIED = map(VARYING.index, ("bytes", "disk_bytes", "modified_ms"))
 _ARRIVES_LATER = (MetadataState.MISSING, MetadataState.EMPTY)
 _MOVES_REPLICAS = (Kind.LIVE, Kind.FUTURE)
 
@@ -177,17 +177,21 @@ class WatchedLogDir:
         below = f"{STAGING_DIR}/"
         return below if self._scheme is not None else f"../{os.path.basename(self.path)}.{below}"
 
-    def sizes_of(self, key: str) -> tuple[int, int] | None:
+    def sizes_of(self, key: str) -> tuple[int, int, int | None] | None:
         """Add up the lengths of the files in a directory now, and what is allocated for them.
 
         Returns:
-            Bytes and bytes on disk, as a scan has them; None: it is gone, is no directory, or cannot be read.
+            Bytes, bytes on disk, and the newest time of change in ms since 1970, None where no file tells it, as a scan
+            has them; None: it is gone, is no directory, or cannot be read.
         """
         if self.state.lost or name_of_key(key) != key or key == LOG_DIR_KEY or os.path.islink(f"{self.path}/{key}"):
             return None
         rows = scan_directories(ScanOptions(sizes=True), Folder("", f"{self.path}/"), [(key, 0)])
-        sizes = (rows[0][_BYTES], rows[0][_DISK_BYTES]) if rows else (None, None)
-        return (sizes[0], sizes[1]) if isinstance(sizes[0], int) and isinstance(sizes[1], int) else None
+        found = (rows[0][_BYTES], rows[0][_DISK_BYTES], rows[0][_MODIFIED]) if rows else (None, None, None)
+        length, allocated, modified_ms = found
+        if not isinstance(length, int) or not isinstance(allocated, int):
+            return None
+        return length, allocated, modified_ms if isinstance(modified_ms, int) else None
 
     def _observe(self) -> LogDirState:
         """Read the present state of the log dir, and compare it with the last one known."""

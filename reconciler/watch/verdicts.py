@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from logstore.rows import Kind
 from logstore.watch import LOG_DIR_KEY, LogDirState, RowChange, RowState, WatchedLogDir, name_of_key
 from reconciler.desired import BrokerKey, DesiredState
-from reconciler.verdicts import Judged, Verdict, compare
+from reconciler.verdicts import CASES, Doubt, Judged, Verdict, compare
 from reconciler.watch.wanted import WantedReplicas
 
 BATCH = 4096
@@ -47,6 +47,9 @@ class VerdictChange(NamedTuple):
     """A :class:`~reconciler.verdicts.Verdict`; "" for a replica that is gone."""
     evidence: str
     """The sentence that goes with ``after``; "" for a replica that is gone."""
+    condemned_as_of_ms: int | None = None
+    """As of when the metadata speaks that condemns what lies on the disk, in ms since 1970, so that the verdict is in
+    doubt where the disk is newer; None: nothing condemns it, or the time is not known."""
 
     @property
     def name(self) -> str | None:
@@ -308,7 +311,11 @@ class VerdictWatch:
             self._due[place] = seen.due_ms
         if before != verdict:
             metadata_id = judged.row.wanted_topic_id or judged.row.name_topic_id or None
-            batch.changes.append(self._change(place, seen, (before, verdict), judged.evidence, metadata_id))
+            change = self._change(place, seen, (before, verdict), judged.evidence, metadata_id)
+            if CASES[judged.case].doubt is Doubt.CHANGED_SINCE_METADATA and change.broker.cluster in self._states:
+                as_of_ms = self._states[change.broker.cluster].identity.as_of_ms
+                change = change._replace(condemned_as_of_ms=as_of_ms)
+            batch.changes.append(change)
 
     def _row_is_gone(self, change: RowChange, broker: BrokerKey, batch: _ChangeBatch) -> None:
         seen = change.before

@@ -35,13 +35,14 @@ from reconciler.cli.frame import (
 from reconciler.cli.monitoring import WatchMetrics, metrics_endpoint, parse_address
 from reconciler.errors import UsageError
 from reconciler.text import count
+from reconciler.verdicts import Doubt, Times, doubt_of
 from reconciler.watch import VerdictChange, VerdictWatch, WatchedMetadata, machine_ms, verdict_changes
 
 SCHEMA_VERSION = 1
 """Version of a line; raised whenever a field changes its meaning or goes."""
 
 MOST_WEIGHED = 1000
-"""When more verdicts change at once, only this many directories are weighed; the bytes of the others are null."""
+"""When more verdicts change at once, only this many directories are weighed; of others bytes and doubt are null."""
 
 _TICK_S = 1.0
 
@@ -128,7 +129,7 @@ def _write_changes(
         for change in changes if is_shown else ():
             # The count starts again only after all verdicts that changed at once.
             sizes, left = (_sizes_of(change, watch), left - 1) if left else (None, 0)
-            out.write(_line(change, sizes or (None, None)))
+            out.write(_line(change, sizes))
             out.flush()
             if watch.is_stopped:
                 return
@@ -138,13 +139,17 @@ def _write_changes(
             return
 
 
-def _sizes_of(change: VerdictChange, watch: Watch) -> tuple[int, int] | None:
+def _sizes_of(change: VerdictChange, watch: Watch) -> tuple[int, int, int | None] | None:
     if not change.after or change.log_dir is None or change.key is None:
         return None
     return watch.log_dirs[change.log_dir].sizes_of(change.key)
 
 
-def _line(change: VerdictChange, sizes: tuple[int | None, int | None]) -> bytes:
+def _line(change: VerdictChange, sizes: tuple[int, int, int | None] | None) -> bytes:
+    length, allocated, modified_ms = sizes or (None, None, None)
+    doubt = None
+    if change.condemned_as_of_ms is not None and modified_ms is not None:
+        doubt = doubt_of(Doubt.CHANGED_SINCE_METADATA, Times(modified_ms, change.condemned_as_of_ms))
     line = {
         "schema_version": SCHEMA_VERSION,
         "time_ms": time.time_ns() // 1_000_000,
@@ -158,9 +163,10 @@ def _line(change: VerdictChange, sizes: tuple[int | None, int | None]) -> bytes:
         "metadata_topic_id": change.metadata_topic_id,
         "before": str(change.before),
         "after": str(change.after),
-        "bytes": sizes[0],
-        "disk_bytes": sizes[1],
+        "bytes": length,
+        "disk_bytes": allocated,
         "evidence": change.evidence,
+        "doubt": doubt,
     }
     text = {name: utf8(value) if isinstance(value, str) else value for name, value in line.items()}
     return orjson.dumps(text) + b"\n"

@@ -37,9 +37,10 @@ def command(**given: Any) -> Exit:
     until it is back, and so is what was in it.
 
     A line has schema_version, time_ms, log_dir, name, cluster_id, broker, topic, partition, disk_topic_id,
-    metadata_topic_id, before, after, bytes, disk_bytes and evidence. "before" is empty for what was not there, "after"
-    for what is gone. Where a replica is nowhere and was nowhere, log_dir and name are null. "bytes" adds up the lengths
-    of files, "disk_bytes" what is allocated for them, as tables of other commands show and 'du' does.
+    metadata_topic_id, before, after, bytes, disk_bytes, evidence and doubt. "before" is empty for what was not there,
+    "after" for what is gone. Where a replica is nowhere and was nowhere, log_dir and name are null. "bytes" adds up the
+    lengths of files, "disk_bytes" what is allocated for them, as tables of other commands show and 'du' does. "doubt"
+    is that of an audit: CHANGED_SINCE_METADATA, where what the metadata condemns is younger than it.
 
     Ctrl-C ends it. Exit code 0: it was ended. 3: the metadata cannot be trusted.
     """

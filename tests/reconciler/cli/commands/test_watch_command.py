@@ -28,7 +28,7 @@ REPOSITORY = Path(__file__).resolve().parents[4]
 OLD_ORDERS = TopicId(bytes(range(100, 116)))
 FIELDS = [
     "schema_version", "time_ms", "log_dir", "name", "cluster_id", "broker", "topic", "partition", "disk_topic_id",
-    "metadata_topic_id", "before", "after", "bytes", "disk_bytes", "evidence",
+    "metadata_topic_id", "before", "after", "bytes", "disk_bytes", "evidence", "doubt",
 ]  # fmt: skip
 
 
@@ -92,7 +92,16 @@ def test_all_that_is_not_ok_now_can_be_reported_once(cluster, run: Run) -> None:
     assert (line["log_dir"], line["bytes"], line["schema_version"]) == (cluster.log_dirs[1], 1043, 1)
     allocated = [512 * file.stat().st_blocks for file in Path(line["log_dir"], line["name"]).iterdir()]
     assert line["disk_bytes"] == sum(allocated), "as du has it, and the tables of other commands"
+    assert line["doubt"] is None, "it is an hour old, and the metadata a minute"
     assert "watching 2 log dirs with 4 entries" in result.stderr
+
+
+def test_a_verdict_on_what_is_younger_than_the_metadata_is_in_doubt_as_in_an_audit(cluster, run: Run) -> None:
+    (cluster.log_dir(2) / "orders-1" / "00000000000000000000.log").touch()
+    asked = (*cluster.log_dirs, "--metadata", cluster.metadata)
+    (line,) = lines(run("watch", *asked, "--initial", "--for", 0))
+    (finding,) = json.loads(run("audit", *asked, "--format", "json").stdout)["findings"]
+    assert line["doubt"] == finding["doubt"] == "CHANGED_SINCE_METADATA"
 
 
 def test_without_being_asked_it_begins_with_nothing(cluster, run: Run) -> None:
