@@ -30,7 +30,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from layout.errors import BrokerEffect, DamagedFileError, InvalidNameError, NumberFormatError
+from layout.errors import BrokerEffect, DamagedFileError, InvalidNameError, NumberFormatError, excerpt
 from layout.java_text import java_lines, java_split, parse_java_int
 
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
@@ -153,7 +153,7 @@ def _entries(data: bytes, file: str, fields: int) -> list[list[str]]:
     for number, line in enumerate(lines[2:], start=3):
         parts = java_split(_WHITE_SPACE, line)
         if len(parts) != fields:
-            problem = f"line {number} is {line!r:.60}, expected {fields} fields"
+            problem = f"line {number} is {excerpt(line)}, expected {fields} fields"
             raise DamagedFileError(file, problem, BrokerEffect.LOG_DIR_OFFLINE)
         entries.append(parts)
     if len(entries) != count:

@@ -1,12 +1,26 @@
 """The errors of ``layout``, with one root: damaged bytes are kept apart from invalid arguments.
 
 ``DamagedFileError`` is about bytes that were found; ``InvalidNameError`` and ``InvalidIdError`` are about text that a
-caller passed. Messages say what was found, where, and what a broker would do.
+caller passed. Messages say what was found, where, and what a broker would do; :func:`excerpt` quotes it.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
+
+
+def excerpt(text: str, most: int = 60) -> str:
+    """Quote what was found in a file, such as a line of zero bytes: cut where it is long, and closed all the same.
+
+    ``most``: characters of what is returned.
+    """
+    shown, head = repr(text), text[:most]
+    if len(shown) <= most:
+        return shown
+    while len(repr(head)) >= most:
+        head = head[:-1]
+    cut = repr(head)
+    return f"{cut[:-1]}…{cut[-1]}"
 
 
 class BrokerEffect(StrEnum):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from layout.errors import BrokerEffect, DamagedFileError
+from layout.errors import BrokerEffect, DamagedFileError, excerpt
 from layout.java_text import java_lines
 
 _WHITE = " \t\f"
@@ -50,7 +50,7 @@ def parse(data: bytes, file: str, effect: BrokerEffect = BrokerEffect.NONE) -> d
         try:
             properties[_unescape(entry[1])] = _unescape(entry[2])
         except ValueError as error:
-            raise DamagedFileError(file, f"{error} in {line!r:.80}", effect) from error
+            raise DamagedFileError(file, f"{error} in {excerpt(line)}", effect) from error
     return properties
 
 

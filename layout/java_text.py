@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from layout.errors import NumberFormatError
+from layout.errors import NumberFormatError, excerpt
 
 # Java reads UTF-16 units, so digits above U+FFFF, which take two units, are no digits to it.
 _INTEGER = re.compile(r"[+-]?(?:(?=[\u0000-\uffff])\d)+")
@@ -29,7 +29,7 @@ def parse_java_int(text: str, bits: int = 32) -> int:
         NumberFormatError: any other text, or a value out of range.
     """
     if not _INTEGER.fullmatch(text):
-        raise NumberFormatError(f"{text!r:.60} is no integer")
+        raise NumberFormatError(f"{excerpt(text)} is no integer")
     digits = text.lstrip("+-")
     if len(digits) > _LONGEST_INT64:
         # Any number of leading zeros is legal, and int() refuses a text of thousands of digits.
@@ -39,7 +39,7 @@ def parse_java_int(text: str, bits: int = 32) -> int:
     if text.startswith("-"):
         value = -value
     if not -limit <= value < limit:
-        raise NumberFormatError(f"{text!r:.60} does not fit {bits} bits")
+        raise NumberFormatError(f"{excerpt(text)} does not fit {bits} bits")
     return value
 
 

@@ -30,7 +30,7 @@ from enum import StrEnum
 from typing import Final
 
 from layout import json_text
-from layout.errors import BrokerEffect, DamagedFileError, InvalidIdError, NumberFormatError
+from layout.errors import BrokerEffect, DamagedFileError, InvalidIdError, NumberFormatError, excerpt
 from layout.ids import TopicId
 from layout.java_text import java_lines, java_split, parse_java_int
 
@@ -208,7 +208,7 @@ def _refuse_zero(topic_id: TopicId) -> None:
 def _second_part(line: str, number: int) -> str:
     parts = java_split(_SEPARATOR, line)
     if len(parts) != 2:
-        problem = f"line {number} is {line!r:.60}, expected a key, ': ' and a value"
+        problem = f"line {number} is {excerpt(line)}, expected a key, ': ' and a value"
         raise DamagedFileError(FILE_NAME, problem, BrokerEffect.LOG_DIR_OFFLINE)
     return parts[1]
 

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from layout.errors import InvalidIdError, InvalidNameError
+from layout.errors import InvalidIdError, InvalidNameError, excerpt
 from layout.ids import TopicId
 from layout.topic import check_full_topic_name
 from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
@@ -207,7 +207,7 @@ class _DescriptionReader:
         elif not is_header and {"Topic", "Partition", "Leader", "Replicas", "Isr"} <= fields.keys():
             self._partition(fields)
         else:
-            self._wrong(f"{line!r:.80} is the line of no topic and of no partition, or is cut off")
+            self._wrong(f"{excerpt(line, 80)} is the line of no topic and of no partition, or is cut off")
 
     def finish(self) -> None:
         """Check that every topic has as many partitions as it claims."""
@@ -283,13 +283,13 @@ class _DescriptionReader:
     def _number(self, name: str, text: str) -> int:
         if _NUMBER.fullmatch(text) and int(text) <= _INT32_MAX:
             return int(text)
-        self._wrong(f"{name}: a number is expected, found {text!r:.40}")
+        self._wrong(f"{name}: a number is expected, found {excerpt(text, 40)}")
         return 0
 
     def _brokers(self, name: str, text: str) -> tuple[int, ...]:
         brokers = tuple(self._number(name, each.strip()) for each in text.split(",")) if text else ()
         if len(set(brokers)) < len(brokers):
-            self._wrong(f"{name}: a broker is there twice: {text!r:.40}")
+            self._wrong(f"{name}: a broker is there twice: {excerpt(text, 40)}")
         return brokers
 
     def _wrong(self, reason: str) -> None:
