@@ -97,7 +97,7 @@ def _at_uri(uri: str) -> list[str]:
     others = f"; {len(listed):,} files lie at {folder.partition('?')[0]}" if pattern and listed else ""
     raise InventoryError(
         f"{uri} {wrong} (a file whose name ends in .parquet or .arrow){others}: check it, or write inventories there "
-        f"with: logstore scan LOG_DIR... -o {shlex.quote(join_uri(folder, ''))}"
+        f"with 'logstore scan' and this option: -o {shlex.quote(join_uri(folder, ''))}"
     )
 
 

@@ -270,8 +270,7 @@ def _left(known: Situation) -> tuple[Obstacle, ...]:
 def _only_strays(known: Situation) -> bool:
     """Whether strays are all that is to be done, which only take room; a full disk needs that."""
     asked = {verdict for verdict in known.found if verdict not in BENIGN}
-    back, full = known.wanted(Verdict.STRAY), known.full
-    return asked == {Verdict.STRAY} and not (back or full or known.obstacles)
+    return asked == {Verdict.STRAY} and not (known.wanted(Verdict.STRAY) or known.full or known.obstacles)
 
 
 def _stands_still(known: Situation) -> bool:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from reconciler.cli.examination import ExaminedBroker, examine
 from reconciler.cli.frame import (
     NO_METADATA,
-    ExaminedBroker,
     Exit,
     Format,
     check_output,
     check_question,
     choose_metadata,
-    examine,
     fallback_records,
     fit_address_space,
     say_assumed_release,

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
         why_in_use,
         write_change,
     )
-    from reconciler.cli.frame.engines import AuditJob, fit_address_space, run_embedded, run_spark
-    from reconciler.cli.frame.examination import ExaminedBroker, examine
+    from reconciler.cli.frame.engines import AuditJob, fit_address_space, run_embedded, run_join, run_spark
     from reconciler.cli.frame.inputs import (
         Inputs,
         PathInLogDir,
@@ -101,11 +100,10 @@ else:
                 "CHANGE_SCHEMA_VERSION", "OpenedLogDirs", "change_store", "describe_staged", "refuse_unrecovered",
                 "say_in_use", "why_in_use", "write_change",
             ),
-            "engines": ("AuditJob", "fit_address_space", "run_embedded", "run_spark"),
-            "examination": ("ExaminedBroker", "examine"),
+            "engines": ("AuditJob", "fit_address_space", "run_embedded", "run_join", "run_spark"),
             "inputs": (
-                "Inputs", "PathInLogDir", "is_forbidden", "log_dir_of_path", "log_dirs_in", "read_inputs",
-                "refuse_part_of_log_dir", "report_unreadable", "sort_inputs", "sort_paths",
+                "Inputs", "PathInLogDir", "is_forbidden", "log_dir_of_path", "log_dirs_in",
+                "read_inputs", "refuse_part_of_log_dir", "report_unreadable", "sort_inputs", "sort_paths",
             ),
             "lifecycle": (
                 "SETTINGS", "Commands", "Exit", "InterruptedRunError", "PartlyFailedError", "abandon_output",
@@ -132,17 +130,17 @@ else:
 
 __all__ = [
     "CHANGE_SCHEMA_VERSION", "DEFAULT_RELEASE", "NO_METADATA", "SETTINGS", "TEXT_FORMATS", "AuditJob", "Commands",
-    "ExaminedBroker", "Exit", "Format", "Inputs", "InterruptedRunError", "KnownLogDirs", "OpenedLogDirs", "Page",
-    "PartlyFailedError", "PathInLogDir", "Returning", "SecondLook", "SuggestingGroup", "TwinSearch", "abandon_output",
-    "ask_again", "broker_in_question", "broker_options", "carry_out", "change_options", "change_store", "check_output",
-    "check_question", "choose_metadata", "describe_staged", "destination", "detail", "examine", "fallback_records",
+    "Exit", "Format", "Inputs", "InterruptedRunError", "KnownLogDirs", "OpenedLogDirs", "Page", "PartlyFailedError",
+    "PathInLogDir", "Returning", "SecondLook", "SuggestingGroup", "TwinSearch", "abandon_output", "ask_again",
+    "broker_in_question", "broker_options", "carry_out", "change_options", "change_store", "check_output",
+    "check_question", "choose_metadata", "describe_staged", "destination", "detail", "fallback_records",
     "fallback_records_option", "find_log_dirs", "fit_address_space", "interrupt_on_signals", "is_forbidden",
     "is_of_settings", "is_output_unread", "is_standard", "log_dir_of_path", "log_dirs_in", "may_be_unread",
     "metadata_option", "note_json", "on_signals", "open_page", "output_options", "parse_duration_option", "parse_rate",
     "parse_share", "parse_size", "passed_on_fallback_option", "passed_on_options", "policy_option", "read_inputs",
-    "read_policy",
-    "refuse_inside", "refuse_part_of_log_dir", "refuse_unrecovered", "report_unreadable", "run_embedded", "run_spark",
-    "say", "say_assumed_release", "say_in_use", "say_incomplete", "say_problems", "say_step", "say_warnings",
-    "scan_options", "show_busy", "show_text", "since", "sort_inputs", "sort_paths", "tell_of", "user_name", "warn",
-    "why_in_use", "with_progress", "without_settings", "write_change", "write_document", "write_rows",
+    "read_policy", "refuse_inside", "refuse_part_of_log_dir", "refuse_unrecovered", "report_unreadable", "run_embedded",
+    "run_join", "run_spark", "say", "say_assumed_release", "say_in_use", "say_incomplete", "say_problems", "say_step",
+    "say_warnings", "scan_options", "show_busy", "show_text", "since", "sort_inputs", "sort_paths", "tell_of",
+    "user_name", "warn", "why_in_use", "with_progress", "without_settings", "write_change", "write_document",
+    "write_rows",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from layout import checkpoint, meta_properties
 from layout.directory_name import split_live
 from layout.scheme import STAGING_DIR
 from logstore import InventoryError
-from logstore.log_dir import LOCK_FILE, discover
+from logstore.log_dir import discover
 from logstore.rows import (
     SUFFIXES,
     InventorySet,
@@ -280,39 +280,3 @@ def is_forbidden(path: str) -> bool:
     except (OSError, ValueError):
         return False
     return False
-
-
-def is_blank(path: str) -> bool:
-    """Whether a log dir is there, and as empty as a new disk."""
-    try:
-        return not set(os.listdir(path)) - {"lost+found", LOCK_FILE}
-    except OSError:
-        return False
-
-
-def is_full(path: str) -> bool:
-    """Whether the disk of a log dir has no room for what a change writes down."""
-    from reconciler.preflight import FULL_BELOW, free_room  # which loads Arrow
-
-    room = free_room(path)
-    return room is not None and room < FULL_BELOW
-
-
-def worth_having(path: str) -> int:
-    """Return how many bytes more make a difference on the full disk of a log dir: a thousandth of it."""
-    if takes_no_file(path):
-        return 0  # each directory gives back its names
-    try:
-        found = os.statvfs(path)
-    except OSError:
-        return 0
-    return found.f_blocks * found.f_frsize // 1000
-
-
-def takes_no_file(path: str) -> bool:
-    """Whether a file system has no inode left; one that does not count them says that it has none in all."""
-    try:
-        found = os.statvfs(path)
-    except OSError:
-        return False
-    return found.f_files > 0 and found.f_favail == 0

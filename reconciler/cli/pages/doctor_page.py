@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.cli.frame import ExaminedBroker, Page, open_page
+from reconciler.cli.examination import ExaminedBroker
+from reconciler.cli.frame import Page, open_page
 from reconciler.next_steps import Step
 from reconciler.text import NOTHING, count, wrapped
 from reconciler.verdicts import ADVICE, BENIGN, FLEET_ADVICE, Severity, Verdict, severity

@@ -102,7 +102,7 @@ def test_a_manifest_that_says_nothing_is_refused(tmp_path: Path, text: str | Non
         ("nothing/", r"nothing/ holds no inventory \(.*\): check it, or write .* -o s3://fleet/of%20all/nothing/$"),
         (
             "nothing/?region=us-east-1&scheme=http",
-            r"with: logstore scan LOG_DIR... -o 's3://fleet/of%20all/nothing/\?region=us-east-1&scheme=http'$",
+            r"with 'logstore scan' and this option: -o 's3://fleet/of%20all/nothing/\?region=us-east-1&scheme=http'$",
         ),
         ("cluster=x*/", r"cluster=x\*/ matches no inventory \(.*\); 7 files lie at s3://fleet/of%20all/: "),
     ],

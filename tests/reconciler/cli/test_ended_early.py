@@ -122,7 +122,7 @@ SILENT = Exit.CLEAN
 FINISHED = (Exit.CLEAN, Exit.USAGE, Exit.REFUSED)
 
 VERBS = {
-    "doctor": Verb(lambda on: ["doctor", on.disk, *on.metadata], "reconciler.cli.frame.examination:examine"),
+    "doctor": Verb(lambda on: ["doctor", on.disk, *on.metadata], "reconciler.cli.examination.examined_broker:examine"),
     "scan": Verb(lambda on: ["scan", on.disk], "logstore.scan.walk:walk_log_dir"),
     "audit": Verb(lambda on: ["audit", on.disk, *on.metadata], "reconciler.audit.embedded:audit"),
     "where": Verb(lambda on: ["where", "orders", on.disk, *on.metadata], "reconciler.whereabouts.copies:copies_of"),

@@ -16,6 +16,7 @@ from reconciler.cli.frame import (
     PartlyFailedError,
     fit_address_space,
     run_embedded,
+    run_join,
     run_spark,
     sort_inputs,
 )
@@ -64,6 +65,8 @@ def test_an_interrupt_in_the_middle_of_a_query_is_an_interrupt_and_no_bug(
     monkeypatch.setattr(embedded, "judge", judge)
     with pytest.raises(raised):
         run_embedded(job(cluster, sort_inputs(cluster.log_dirs)), jobs=1, memory_limit=None)
+    with pytest.raises(raised):
+        run_join([scan(cluster.log_dirs[0]).rows], [], load(cluster.metadata), str(cluster.folder), now_ms=0)
 
 
 def test_an_engine_that_gives_up_is_reported_in_a_sentence(cluster) -> None:

@@ -13,13 +13,12 @@ import pytest
 
 from layout.ids import TopicId
 from logstore.log_dir import FallbackRecords
+from reconciler.cli.examination import ExaminedBroker, examine
 from reconciler.cli.frame import (
     DEFAULT_RELEASE,
-    ExaminedBroker,
     broker_in_question,
     broker_options,
     check_question,
-    examine,
     policy_option,
     say_assumed_release,
     sort_inputs,

@@ -1,0 +1,12 @@
+"""``examine`` looks at all disks of a broker and decides what comes next on it, which ``logstore doctor`` shows."""
+
+from typing import TYPE_CHECKING
+
+from logstore.parallel import lazy_exports
+
+if TYPE_CHECKING:
+    from reconciler.cli.examination.examined_broker import ExaminedBroker, examine
+else:
+    __getattr__ = lazy_exports(__name__, {"examined_broker": ("ExaminedBroker", "examine")})
+
+__all__ = ["ExaminedBroker", "examine"]

@@ -1,0 +1,42 @@
+"""How far the metadata can be believed by which a broker's disks are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reconciler.desired import BrokerKey, Completeness, DesiredState, is_own_copy
+from reconciler.next_steps import MetadataTrust
+from reconciler.plan import read_history
+from reconciler.text import age, moment
+from reconciler.verdicts import CLOCK_TOLERANCE_MS, Judged
+
+_DAY_MS = 86_400_000
+
+
+def judge_metadata(
+    state: DesiredState | None, broker: BrokerKey, now_ms: int, judged: Sequence[Judged], log_dirs: Sequence[str]
+) -> tuple[MetadataTrust, str]:
+    """Judge the metadata, and say in a clause what is wrong with it."""
+    if state is None or not state.topics.num_rows:
+        return MetadataTrust.NONE, "no metadata of this cluster was given or found, or it knows no topic"
+    identity = state.identity
+    since = None if identity.as_of_ms is None else now_ms - identity.as_of_ms
+    if is_own_copy(state, [broker]):
+        when = "it stopped" if identity.as_of_ms is None else moment(identity.as_of_ms)
+        why = f"{identity.location} is this broker's own copy, which ends at {when}: nothing since is known"
+        return MetadataTrust.OWN_COPY, why
+    if since is None:
+        return MetadataTrust.OLD, f"{identity.location} does not say as of when it speaks"
+    if since < -CLOCK_TOLERANCE_MS:
+        future = f"{identity.location} is of {moment(identity.as_of_ms)}, which is {age(-since)} in the future"
+        return MetadataTrust.OLD, f"{future}, so its clock or this machine's is wrong"
+    if since > _DAY_MS:
+        return MetadataTrust.OLD, f"{identity.location} is {age(since)} old"
+    if clause := read_history(log_dirs).went_back(identity, broker.cluster):
+        return MetadataTrust.OLD, f"{identity.location} went back in time: {clause}"
+    if identity.completeness is not Completeness.FULL or identity.ends_early:
+        why = identity.ends_early[0] if identity.ends_early else "it does not mention every topic"
+        return MetadataTrust.INCOMPLETE, f"{identity.location}: {why}"
+    if any(each.doubt for each in judged if each.observed is not None):
+        return MetadataTrust.OLD, f"{identity.location} is older than what it condemns here"
+    return MetadataTrust.GOOD, ""
