@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -58,6 +59,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("vector", vectors, ids=[f"{n}-{vector['kind']}" for n, vector in enumerate(vectors)])
     else:
         metafunc.parametrize("vector", [pytest.param(None, marks=pytest.mark.skip(reason=NO_SHARED))])
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected, half a million objects that stay to the end, out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let the end of the process find everything again, since libraries tell of what is still there then."""
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
