@@ -168,15 +168,17 @@ def test_a_topic_id_in_a_text_that_is_not_canonical_is_never_regular() -> None:
     assert (entry.record, entry.is_regular) == (record, False)
 
 
-@given(bad=st.sets(st.integers(0, 59)), block=st.integers(1, 1000))
-def test_it_makes_no_difference_where_a_block_ends(bad: set[int], block: int) -> None:
+@given(bad=st.sets(st.integers(0, 59)), block=st.integers(1, 1000), zeros=st.integers(0, 5000))
+def test_it_makes_no_difference_where_a_block_ends_and_how_much_space_follows(
+    bad: set[int], block: int, zeros: int
+) -> None:
     lines = [b"damaged\n" if number in bad else encode_staged(*regular(number)) for number in range(60)]
     data = ledger_of(*lines)
     data += encode_mark(len(data))
     whole = parse_ledger(data)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(ledger_reader, "_BLOCK", block)
-        assert parse_ledger(data + bytes(5000)) == whole
+        assert parse_ledger(data + bytes(zeros)) == whole
     assert len(whole.entries) == 60 - len(bad)
     assert [each.number for each in whole.damaged] == [number + 2 for number in sorted(bad)]
 
