@@ -76,6 +76,8 @@ def _hints(kind: type[object]) -> dict[str, Any]:
 
 
 def _fits(given: object, hint: Any) -> bool:
+    if type(given) is hint and hint is not float:
+        return True  # nearly every value; a float may be infinite or none
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         return any(_fits(given, each) for each in inner)
