@@ -252,6 +252,19 @@ def restore_the_stray(disks: Disks) -> list[object]:
     return ["restore", *disks.log_dirs, "--topic", "orders", "--partition", "3"]
 
 
+def restore_as_a_stray(disks: Disks) -> list[object]:
+    return ["restore", *disks.log_dirs, "--topic", "orders", "--partition", "3", "--as-stray"]
+
+
+def wanted_again(disks: Disks) -> None:
+    """A replica that was staged, and that the metadata wants by now."""
+    applied_for_long(disks)
+    builder = DesiredBuilder()
+    builder.partition("gone", str(GONE), 0, [1, 2], isr=[1, 2], leader=2)
+    identity = MetadataIdentity("kraft", "a test", CLUSTER, offset=43, timestamp_ms=disks.line.now_ms)
+    parquet.save_state(builder.build(identity), str(disks.file("metadata")))
+
+
 # A repair and its undo
 
 
@@ -286,6 +299,11 @@ def doubled(disks: Disks) -> None:
 
 def stage_the_copy(disks: Disks) -> list[object]:
     return ["repair", "--apply", repair_plan(disks, "--keep", disks.log_dirs[0] / "kept-3")]
+
+
+def adopt(disks: Disks) -> list[object]:
+    adopted = ("--adopt-topic-id", "orders", "--only", "replace_topic_id")
+    return ["repair", "--apply", repair_plan(disks, *adopted)]
 
 
 def undo(disks: Disks) -> list[object]:
@@ -359,7 +377,10 @@ VERBS = {
     "purge in place": Verb(applied_in_place, PURGE.command),
     "purge before its time": Verb(applied_for_long, purge_before_due, again=(0, 1)),
     "restore of a stray": Verb(broker, restore_the_stray, again=(0, 1)),
+    "restore as a stray": Verb(applied_for_long, restore_as_a_stray, again=(0, 3)),
+    "apply of what comes back": Verb(wanted_again, lambda disks: ["apply", plan(disks, "--topic", "gone")]),
     "repair --apply": REPAIR,
+    "repair of a topic ID that is adopted": Verb(broker, adopt),
     "repair of a copy": Verb(doubled, stage_the_copy),
     "repair --undo": UNDO,
     "convert": Verb(flat, on_both("convert", "--to", "by-topic-id")),

@@ -58,7 +58,7 @@ CASES = {
     "internal": (sent(*staged("__consumer_offsets", "org:__transaction_state")), "2 replicas are of internal topics"),
     "sole-copy": (
         sent(*staged("orders", verdict="NOT_ASSIGNED"), request=ALONE),
-        "the only copy in sync",
+        "no other is in sync",
     ),
     "no-id": (
         sent(change(ActionKind.STAGE, topic_id=None)),

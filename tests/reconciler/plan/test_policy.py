@@ -80,7 +80,7 @@ NUMBERS = {
     Gate.UNCOMMITTED: "2 replicas are condemned by records that may never have been committed: orders-0, orders-1",
     Gate.NO_ID: "1 replica is without a topic ID",
     Gate.LIVE_COPY: "1 replica is the only live copy",
-    Gate.SOLE_COPY: "1 replica is the only copy in sync, as far as the metadata knows: orders-0",
+    Gate.SOLE_COPY: "1 replica is perhaps the only copy: no other is in sync, as far as the metadata knows: orders-0",
     Gate.INTERNAL: "__consumer_offsets-3",
     Gate.ABSENT: "/disk2 cannot be trusted: it is not there",
 }

@@ -248,7 +248,7 @@ GATES = {
         ("--max-share 54%", "--allow no-id"),
     ),
     "a number that is too large": (wanted(), ("--max-count", "1"), ("--max-count 2",)),
-    "the only copy in sync": (
+    "no other is in sync": (
         leader_and_isr(
             FULL,
             topic("orders", B, 0, 1),
