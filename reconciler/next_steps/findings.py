@@ -95,7 +95,7 @@ def _staged(_: _Finding, call: Call) -> Step:
 
 
 def _not_compared(_: _Finding, call: Call) -> Step:
-    return Step("compare with metadata of this cluster", call.audit(source=None if call.metadata else SOURCE))
+    return Step("compare with metadata of this cluster", call.audit(source=SOURCE))
 
 
 def _explained(finding: _Finding, call: Call) -> Step:

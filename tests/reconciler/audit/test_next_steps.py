@@ -83,6 +83,12 @@ def test_each_finding_has_its_next_command_in_a_column(make_result: Make) -> Non
     }
 
 
+def test_what_nothing_was_compared_with_asks_for_other_metadata_than_those_that_were_given(make_result: Make) -> None:
+    calls = BrokerCalls(of_two_disks(make_result, "NOT_COMPARED"), Call(metadata=("/of-another-cluster",)))
+    (table,) = with_next([of_two_disks(make_result, "NOT_COMPARED").most_urgent(9)], calls)
+    assert table.column("next").to_pylist() == ["logstore audit /disks/1 /disks/2 --metadata SOURCE"]
+
+
 def test_a_finding_of_the_fleet_leads_on_where_one_broker_was_audited(make_result: Make) -> None:
     calls = BrokerCalls(of_two_disks(make_result))
     assert next_of_fleet("LOG_DIR_NOT_SEEN", calls) == (
