@@ -108,8 +108,11 @@ class CheckpointFiles:
 
     def offsets(self, partition: TopicPartition) -> dict[str, int]:
         """Give the offsets of one partition: file → offset."""
-        key = (partition.topic, partition.partition)
-        return {file: entries[key] for file, entries in self._entries.items() if entries and key in entries}
+        found, key = dict[str, int](), (partition.topic, partition.partition)
+        for file, entries in self._entries.items():
+            if key in entries:
+                found[file] = entries[key]
+        return found
 
     def entries(self, file: str) -> Mapping[tuple[str, int], int]:
         """Give all entries of one file: (topic, partition) → offset."""
