@@ -6,6 +6,7 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.history.append import append_run
+    from reconciler.history.delta import keep_delta_tables
     from reconciler.history.diff import DIFF_VERSION, Difference, compare_results
     from reconciler.history.results import Result, open_result
     from reconciler.history.retention import remove_old_days
@@ -15,6 +16,7 @@ else:
         __name__,
         {
             "append": ("append_run",),
+            "delta": ("keep_delta_tables",),
             "diff": ("DIFF_VERSION", "Difference", "compare_results"),
             "results": ("Result", "open_result"),
             "retention": ("remove_old_days",),
@@ -33,6 +35,7 @@ __all__ = [
     "compare_results",
     "earlier_runs",
     "first_seen",
+    "keep_delta_tables",
     "last_audit",
     "list_runs",
     "open_result",

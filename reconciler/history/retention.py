@@ -9,14 +9,15 @@ from datetime import UTC, datetime, timedelta
 from logstore import LogStoreError
 from logstore.fs import TEMPORARY, Directory, Disk, remove_file
 from reconciler.errors import HistoryError
+from reconciler.history.delta import remove_from_delta_tables
 from reconciler.history.tables import SUFFIX, TABLES, day_of, is_run_id
 
 
 def remove_old_days(folder: str, days: int, now_ms: int, disk: Disk | None = None) -> list[str]:
     """Remove the runs of all days but the newest ``days``, today counted; return the removed days, oldest first.
 
-    What no run wrote stays, and the folder of its day with it. The totals go first, by which a run counts, so that a
-    run that is half removed is none.
+    What no run wrote stays, and the folder of its day with it. The days leave Delta tables first; then the totals go,
+    by which a run counts, so that a run that is half removed is none.
 
     Raises:
         HistoryError: something cannot be removed.
@@ -24,6 +25,7 @@ def remove_old_days(folder: str, days: int, now_ms: int, disk: Disk | None = Non
     disk = disk or Disk()
     first = datetime.fromtimestamp(now_ms // 1000, UTC).date() - timedelta(days=days - 1)
     removed = set()
+    remove_from_delta_tables(folder, first.isoformat())
     try:
         for table in reversed(TABLES):
             with suppress(FileNotFoundError), Directory.open(os.path.join(folder, table)) as opened:

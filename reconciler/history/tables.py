@@ -8,7 +8,8 @@
 
 Each row also has the run's ID, the time of the audit, and the time of the scan that it rests on. Any engine reads a
 table as a folder of Parquet files partitioned by day, in UTC. A run counts when its totals are there, which come last.
-A file that is still written has another suffix, which no reader takes.
+A file that is still written has another suffix, which no reader takes. Where :mod:`reconciler.history.delta` has kept
+a ``_delta_log`` beside the days, a table is a Delta table as well.
 """
 
 from __future__ import annotations

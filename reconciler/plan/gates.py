@@ -256,7 +256,10 @@ def _of_candidates(facts: GateInputs) -> Iterator[Refusal]:
             "broker or controller, against",
         ),
         Gate.UNCOMMITTED: (found.uncommitted, "{} condemned by records that may never have been committed"),
-        Gate.SOLE_COPY: (found.sole_copies, "{} perhaps the only copy: no other is in sync, as far as the metadata knows"),
+        Gate.SOLE_COPY: (
+            found.sole_copies,
+            "{} perhaps the only copy: no other is in sync, as far as the metadata knows",
+        ),
         Gate.LIVE_COPY: (found.no_live_copy, "{} the only live copy: no registered, unfenced broker leads it in sync"),
         Gate.NO_ID: (found.no_id, "{} without a topic ID, and of a name that the metadata does not know"),
         Gate.INTERNAL: (found.internal, "{} of internal topics"),

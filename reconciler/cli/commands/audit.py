@@ -58,7 +58,15 @@ from reconciler.cli.frame import (
 from reconciler.cli.monitoring import MetricsFile
 from reconciler.cli.pages import next_lines, show_audit
 from reconciler.errors import HistoryError, UsageError
-from reconciler.history import Run, append_run, check_history, earlier_runs, last_audit, remove_old_days
+from reconciler.history import (
+    Run,
+    append_run,
+    check_history,
+    earlier_runs,
+    keep_delta_tables,
+    last_audit,
+    remove_old_days,
+)
 from reconciler.metrics import read_audit
 from reconciler.next_steps import Call
 from reconciler.sources import is_saved_state
@@ -256,6 +264,7 @@ def _append(result: AuditResult, folder: str, history: str, days: int | None) ->
     try:
         run = append_run(history, result, os.path.join(folder, TOPICS_FILE))
         say(f"this is run {run.run_id} of the history {history}")
+        keep_delta_tables(history)
         removed = [] if days is None else remove_old_days(history, days, result.audited_ms)
     except HistoryError as error:
         return str(error)

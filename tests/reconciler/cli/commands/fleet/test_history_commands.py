@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from deltalake import DeltaTable
 
 from reconciler.history import DIFF_VERSION, list_runs
 from tests.reconciler.cli.conftest import Cluster
@@ -31,6 +32,7 @@ def test_each_audit_is_a_run_and_a_report_shows_the_trend(run: Run, cluster: Clu
     audit(run, cluster, "--history", history, "--report", report, "--history-days", 1)
     old, new = list_runs(str(history))
     assert f"this is run {old.run_id} of the history {history}" in first.stderr
+    assert set(DeltaTable(history / "totals").to_pyarrow_table()["run_id"].to_pylist()) == {old.run_id, new.run_id}
     page = (report / "report.html").read_text("utf-8")
     assert "Trend" in page
     assert old.run_id in page
