@@ -98,6 +98,20 @@ def another_disk(known: Situation) -> Iterator[Step]:
     )
 
 
+def not_given(known: Situation) -> bool:
+    """Whether what is missing lies in a log dir of the broker that was not given; only its path tells, not its ID."""
+    return known.fleet.get("LOG_DIR_NOT_SEEN", "").startswith("/")
+
+
+def with_not_given(known: Situation) -> Iterator[Step]:
+    """Look again with the log dir in which the missing replicas lie."""
+    place = known.fleet["LOG_DIR_NOT_SEEN"]
+    yield Step(
+        f"what is missing lies in {place}, a log dir of this broker that was not given: look again with it",
+        known.call.doctor(other_log_dir=place),
+    )
+
+
 def unseen(known: Situation) -> Iterator[Step]:
     """Look again with the log dir that was not given."""
     yield Step(

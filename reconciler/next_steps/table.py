@@ -14,7 +14,8 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | a disk is a copy, or another cluster's or broker's              | ``grep -H = …/meta.properties``; the list ends   |
 | one that the broker never registered, in place of one it did    | ``findmnt --target LOG_DIR``; the rest is for a  |
 |                                                                 | disk that is a new one, in place of a lost one   |
-| the broker registered a log dir that was not given              | ``doctor … OTHER_LOG_DIR``                       |
+| the broker registered a log dir that was not given; what is     | ``doctor … OTHER_LOG_DIR``; with its path, and   |
+| missing lies in one                                             | the list ends                                    |
 | no metadata, another cluster's, or the copy of a stopped broker | ``doctor … --metadata SOURCE``                   |
 | metadata that is old, of the future, or without its end         | ``doctor … --metadata SOURCE``                   |
 | strays, or to be, of a broker with ZooKeeper of unknown release | ``doctor … --kafka RELEASE``; if a repair comes  |
@@ -76,10 +77,12 @@ from reconciler.next_steps.disks import (
     another_disk,
     as_another_user,
     mount,
+    not_given,
     on_replaced,
     replaced,
     unseen,
     whose,
+    with_not_given,
 )
 from reconciler.next_steps.findings import step_of_rule, step_of_undecided
 from reconciler.next_steps.moves import (
@@ -400,10 +403,6 @@ def _after_start(known: Situation) -> Iterator[Step]:
     )
 
 
-def _purge(known: Situation) -> Iterator[Step]:
-    yield step_of_purge(known)
-
-
 def _wait(known: Situation) -> Iterator[Step]:
     when = "7 d after the plan was applied" if known.due_from is None else f"from {known.due_from} on"
     yield Step(f"{when}, delete for ever what is staged; until then it can come back", known.call.purge(), later=True)
@@ -415,6 +414,7 @@ TABLE: tuple[Line, ...] = (
     Line(lambda s: metadata_log_left(s) and s.in_use, _stop),
     Line(metadata_log_left, move_metadata_log, ends=True),
     Line(lambda s: any(kind in s.fleet for kind in NOT_THIS_BROKERS), whose, ends=True),
+    Line(not_given, with_not_given, ends=True),
     Line(replaced, another_disk),
     Line(lambda s: "LOG_DIR_NOT_SEEN" in s.fleet and not replaced(s), unseen),
     Line(lambda s: s.trust is not MetadataTrust.GOOD, _newer),
@@ -439,11 +439,11 @@ TABLE: tuple[Line, ...] = (
     Line(_stuck, _explain),
     Line(_writes_ids_itself, _before_migration),
     Line(_left, _others),
-    Line(lambda s: s.due_inside and s.purgeable and (not s.in_use or _changes(s)), _purge),
+    Line(lambda s: s.due_inside and s.purgeable and (not s.in_use or _changes(s)), lambda s: iter([step_of_purge(s)])),
     Line(_loses, _lost),
     Line(lambda s: _stands_still(s) and not _loses(s), _start),
     Line(lambda s: s.trust is MetadataTrust.GOOD and _waiting_strays(s) > 0, _after_start),
-    Line(lambda s: s.purgeable, _purge),
+    Line(lambda s: s.purgeable, lambda s: iter([step_of_purge(s)])),
     Line(lambda s: s.staged > s.wanted(Verdict.STAGED) or _sends_away(s), _wait),
 )
 """The table, in its order."""

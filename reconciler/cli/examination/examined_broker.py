@@ -37,6 +37,7 @@ from reconciler.cli.frame import (
     run_join,
     show_busy,
     why_in_use,
+    with_not_given,
     with_progress,
 )
 from reconciler.desired import BrokerKey, DesiredState, Mode, by_cluster
@@ -152,7 +153,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
     in_sync = in_sync_replicas(states, judged)
     live = live_replicas(judged)
     found = {verdict: found_verdict(several, in_sync, live) for verdict, several in by_verdict(judged).items()}
-    fleet = _about(broker, call, judged, evidence.result)
+    fleet = with_not_given(_about(broker, call, judged, evidence.result), broker, call.log_dirs, judged)
     trust, why = judge_metadata(states.get(broker.cluster), broker, now_ms, judged, call.log_dirs)
     looked = _repair_evidence(found, evidence)
     staged, due, due_ms, due_inside = count_staged(call.log_dirs, evidence.fallback, evidence.rules, now_ms)

@@ -21,7 +21,8 @@ from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from logstore.log_dir import LogDir
 from reconciler.cli.commands.doctor import SCHEMA_VERSION
-from reconciler.desired import DesiredBuilder, MetadataIdentity
+from reconciler.cli.frame import with_not_given
+from reconciler.desired import BrokerKey, DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
 from tests.reconciler.cli.conftest import CLUSTER, OLD_ORDERS, ORDERS, long_written, make_log_dir
 
@@ -279,6 +280,26 @@ def test_lost_and_found_is_told_by_where_it_lies(
     at_root = document(run(*words))["next"][0]
     assert at_root["command"] == f"ls -la {log_dir}"
     assert "the log dir is the root of a file system: make a directory in it" in at_root["why"]
+
+
+def test_a_log_dir_that_holds_what_is_missing_and_was_not_given_is_named(cluster, fresh: str, run: Run) -> None:
+    """Metadata that names no log dirs, as that of a live broker, cannot say that one is not among those given."""
+    one = cluster.log_dir(1)
+    other = make_log_dir(one.with_name("broker-1b"), 1, {})
+    properties = other / "meta.properties"
+    properties.write_text(properties.read_text().replace(*(str(DirectoryId.from_halves(77, n)) for n in (1, 9))))
+    shutil.move(one / "orders-1", other)
+    broker = document(run("doctor", one, "--metadata", fresh, "--format", "json"))
+    assert [each["kind"] for each in broker["fleet"]][-1] == "LOG_DIR_NOT_SEEN"
+    (step,) = broker["next"]
+    assert step["command"] == f"logstore doctor {one} {other} --metadata {fresh}"
+    assert "lies in" in step["why"] and "bring their directories back" not in step["why"]
+    assert run("doctor", one, other, "--metadata", fresh).exit_code == 0
+    (other / "orders-1").rename(other / "gone-1")
+    assert "LOG_DIR_NOT_SEEN" not in run("doctor", one, "--metadata", fresh).stdout
+    # What the metadata says of the broker's log dirs is what counts.
+    told = [("LOG_DIR_NOT_SEEN", "an ID", "registered")]
+    assert with_not_given(told, BrokerKey(CLUSTER, 1), [str(one)], []) == told
 
 
 def test_an_inventory_is_refused(cluster, run: Run, tmp_path: Path) -> None:
