@@ -10,6 +10,7 @@ Started by itself it is the server: a job in, one line of JSON, and its outcome 
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -152,9 +153,13 @@ def _forked(job: dict[str, Any]) -> Outcome:
 
 def _serve() -> None:
     _import_all()
+    # A search for garbage writes to every object that it looks at, and a fork has to copy what it writes to.
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         outcome = _forked(json.loads(line))
         print(json.dumps({"code": outcome.code, "steps": outcome.steps, "said": outcome.said}), flush=True)
+    gc.unfreeze()
 
 
 if __name__ == "__main__":
