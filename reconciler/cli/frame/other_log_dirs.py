@@ -76,10 +76,12 @@ def find_log_dirs(broker: BrokerKey, given: Sequence[str]) -> KnownLogDirs:
     places = {os.path.realpath(path) for path in given}
     ids = {_directory_id(path) for path in given} - {None}
     found = []
-    for path in (*_beside(given), *(path for paths in named for path in paths)):
+    for path in dict.fromkeys((*_beside(given), *(path for paths in named for path in paths))):
         identity = read_identity(path).identity
+        if identity is None or (identity.cluster_id or "", identity.node_id) != broker:
+            continue
         place = os.path.realpath(path)
-        if identity is None or place in places or (identity.cluster_id or "", identity.node_id) != broker:
+        if place in places:
             continue
         places.add(place)
         own_id = _directory_id(path)

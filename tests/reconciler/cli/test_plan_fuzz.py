@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from click.testing import Result
 
 from layout.ids import TopicId
+from layout.ours import is_run_journal
 from reconciler.plan import REPAIRS, ActionKind
 from reconciler.plan import file as plan_file
 from tests.reconciler.cli.conftest import ORDERS, long_written
@@ -78,11 +80,14 @@ def replicas(folder: Path) -> list[str]:
 
 
 def take_back(cluster, run: Run, plan: dict[str, Any]) -> None:
-    """Undo whatever a plan did, so that the next one finds what it expects."""
+    """Undo whatever a plan did, so that the next one finds what it expects, and no journals of all those before."""
     run("restore", *cluster.log_dirs, "--all")
     for each in plan["actions"]:
         if each["kind"] != "stage":
             Path(each["undo"].removeprefix("rm ")).unlink(missing_ok=True)
+    for log_dir in map(Path, cluster.log_dirs):
+        for journal in filter(is_run_journal, os.listdir(log_dir)):
+            (log_dir / journal).unlink()
 
 
 def check(result: Result, what: str) -> None:
