@@ -9,6 +9,7 @@ says for which brokers the metadata speaks, :func:`register_desired` and :func:`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -159,10 +160,11 @@ def rules(all_rows: bool) -> str:
     return sha256("\0".join(stated).encode()).hexdigest()
 
 
-def _judgement(all_rows: bool, more_views: Mapping[str, str] | None = None) -> str:
-    """Write the query for the findings with all their columns; ``more_views``: what takes the place of tables in it."""
+@cache
+def _judgement(all_rows: bool, some: bool = False) -> str:
+    """Write the query for the findings with all their columns; ``some``: of the brokers to judge again alone."""
     dialect = DuckDBDialect()
-    views = dict(more_views or {}) | {name: VIEWS[name] for name in ("desired", "copies", "pairs", "counted")}
+    views = (_AGAIN if some else {}) | {name: VIEWS[name] for name in ("desired", "copies", "pairs", "counted")}
     views["joined"] = joined("true" if all_rows else str(is_worth_a_look(dialect)))
     # Stated in the query, each view is planned once; created as views, each would be planned again for every view
     # that builds on it.
@@ -199,7 +201,7 @@ def judge(connection: duckdb.DuckDBPyConnection, path: str, all_rows: bool, *, s
     # desired rows with them. As the views are written, it keeps the desired rows, or a side that is truly small, which
     # takes half the memory.
     _disable_optimizers(connection, "build_side_probe_side")
-    connection.execute(f"CREATE TEMP TABLE found AS {_judgement(all_rows, _AGAIN if some else None)}")
+    connection.execute(f"CREATE TEMP TABLE found AS {_judgement(all_rows, some)}")
     _disable_optimizers(connection)
     before = f" UNION ALL SELECT {', '.join(FINDING_SCHEMA.names)} FROM kept" if some else ""
     connection.execute(f"COPY ({FINDINGS}{before}) TO {quoted(path)} (FORMAT parquet)")
