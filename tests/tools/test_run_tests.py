@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -123,21 +124,11 @@ def test_a_skip_fails_the_run_and_an_expected_failure_does_not(
 ) -> None:
     (tmp_path / "test_suite.py").write_text(SUITE.format(top=top, body=body))
     (tmp_path / "test_other.py").write_text("def test_that_passes(): pass")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "tools.no_skips",
-        "-p",
-        "no:cacheprovider",
-        "-n",
-        processes,
-        "-c",
-        "/dev/null",
-    ]
+    plugins = [word for name in ("tools.no_skips", "no:cacheprovider", "xdist") for word in ("-p", name)]
+    command = [sys.executable, "-m", "pytest", *plugins, "-n", processes, "-c", "/dev/null", "--rootdir", str(tmp_path)]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
-        [*command, "--rootdir", str(tmp_path), str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
+        [*command, str(tmp_path)], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == code, done.stdout + done.stderr
     assert ("counts as a failure" in done.stdout) == (code == 1)

@@ -56,33 +56,26 @@ MISTAKES = """
 """
 
 
-def written(folder: Path, text: str) -> str:
-    path = folder / "program.py"
+def written(folder: Path, name: str, text: str) -> str:
+    path = folder / name
     path.write_text(textwrap.dedent(text))
     return str(path)
 
 
-def checked(folder: Path, text: str) -> list[str]:
-    """The errors that mypy finds in a program that lies in this folder."""
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", written(folder, text)]
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def test_what_a_user_imports_is_typed_and_a_users_mistakes_are_found(tmp_path: Path) -> None:
+    programs = written(tmp_path, "program.py", PROGRAM), written(tmp_path, "mistakes.py", MISTAKES)
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", *programs]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert not ran.stderr, ran.stderr
-    return [line for line in ran.stdout.splitlines() if ": error: " in line]
-
-
-def test_what_a_user_imports_is_typed(tmp_path: Path) -> None:
-    assert checked(tmp_path, PROGRAM) == []
-
-
-def test_a_users_mistakes_are_found(tmp_path: Path) -> None:
-    assert [line.rpartition("[")[2] for line in checked(tmp_path, MISTAKES)] == [
-        "attr-defined]",
-        "arg-type]",
-        "arg-type]",
+    errors = [line for line in ran.stdout.splitlines() if ": error: " in line]
+    assert [(line.partition(":")[0], line.rpartition("[")[2]) for line in errors] == [
+        ("mistakes.py", "attr-defined]"),
+        ("mistakes.py", "arg-type]"),
+        ("mistakes.py", "arg-type]"),
     ]
 
 
 def test_what_a_user_imports_is_there(tmp_path: Path) -> None:
-    command = [sys.executable, written(tmp_path, PROGRAM)]
+    command = [sys.executable, written(tmp_path, "program.py", PROGRAM)]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ran.stdout, ran.stderr) == ("None Watch\n", "")
