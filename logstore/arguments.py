@@ -28,6 +28,9 @@ _NOUNS: Mapping[object, str] = {
     types.NoneType: "None",
 }
 
+_PLAIN: frozenset[object] = frozenset({int, str, bool, bytes, types.NoneType})
+"""Types whose every value is as it should be; a float may be infinite or none."""
+
 
 def check_fields(value: Any, error: Callable[[str], Exception], limits: Limits = types.MappingProxyType({})) -> None:
     """Refuse a dataclass with a field of another type than its annotation has, or with a number beyond its limits.
@@ -38,9 +41,10 @@ def check_fields(value: Any, error: Callable[[str], Exception], limits: Limits =
         limits: of numbers, each and those in a collection; a number that is infinite or none is beyond every limit.
     """
     reasons = []
-    hints = _hints(value.__class__)
-    for name in (each.name for each in fields(value) if each.init):
-        given, hint = getattr(value, name), hints[name]
+    for name, hint in _hints(value.__class__):
+        given = getattr(value, name)
+        if type(given) is hint and hint in _PLAIN and name not in limits:
+            continue  # nearly every value
         least, most = limits.get(name, (-math.inf, math.inf))
         if not _fits(given, hint):
             reasons.append(f"{name} = {_shown(given)}, where {_noun(hint)} is expected")
@@ -71,16 +75,22 @@ def check_path(name: str, given: object, error: Callable[[str], Exception]) -> N
 
 
 @cache
-def _hints(kind: type[object]) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+def _hints(kind: Any) -> tuple[tuple[str, Any], ...]:
+    """Give name and annotation of each field that a caller gives."""
+    hints = typing.get_type_hints(kind)
+    return tuple((each.name, hints[each.name]) for each in fields(kind) if each.init)
+
+
+@cache
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Take an annotation apart, which takes longer than what is done with the parts."""
+    return typing.get_origin(hint), typing.get_args(hint)
 
 
 def _fits(given: object, hint: Any) -> bool:
-    if type(given) is hint and hint is not float:
-        return True  # nearly every value; a float may be infinite or none
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    origin, inner = _parts(hint)
     if origin in (types.UnionType, typing.Union):
-        return any(_fits(given, each) for each in inner)
+        return (type(given) in _PLAIN and type(given) in inner) or any(_fits(given, each) for each in inner)
     if origin is typing.Literal:
         return given in inner
     if origin is tuple and inner[1:] != (...,):
