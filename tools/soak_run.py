@@ -62,14 +62,14 @@ class Played:
 def main(argv: Sequence[str] | None = None) -> int:
     """Play, tell of what fails, and count. Exit code 1 when a promise was broken, 130 when it was interrupted."""
     options = _options(argv)
-    if options.hours is not None:
-        print(f"seeds from {options.start} on, by {options.jobs} processes", flush=True)
     started, stop = time.monotonic(), threading.Event()
     played, failed = Counter[str](), list[Played]()
     reached = Counter[str]()
     end = None if options.minutes is None else started + 60 * options.minutes
     before = signal.signal(signal.SIGINT, lambda *_: _interrupted(stop))
     try:
+        if options.hours is not None:
+            print(f"seeds from {options.start} on, by {options.jobs} processes", flush=True)
         for each in _all_played(options, end, stop):
             played.update({"seeds": 1, "steps": each.steps, "events": each.events})
             reached.update(each.reached)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -26,5 +27,8 @@ def ended_well(pid: int) -> bool:
 
 def children() -> set[int]:
     """The children of this process; one that ended counts until it is waited for."""
-    lists = Path("/proc/self/task").glob("*/children")
-    return {int(pid) for each in lists for pid in each.read_text(encoding="ascii").split()}
+    found = set[int]()
+    for each in Path("/proc/self/task").glob("*/children"):
+        with suppress(FileNotFoundError):  # the thread has ended, and its children went to another
+            found.update(map(int, each.read_text(encoding="ascii").split()))
+    return found
