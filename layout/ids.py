@@ -17,7 +17,6 @@ from layout.errors import InvalidIdError
 
 _TEXT = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]{32}", re.ASCII)
-_ZERO = bytes(16)
 
 
 class KafkaId:
@@ -94,7 +93,7 @@ class KafkaId:
     @property
     def is_zero(self) -> bool:
         """Whether all bits are zero, which means *no ID*."""
-        return self._bytes == _ZERO
+        return not any(self._bytes)
 
     @property
     def java_hash(self) -> int:
@@ -119,7 +118,7 @@ class KafkaId:
         return self._bytes == other._bytes
 
     def __hash__(self) -> int:
-        return hash(self._bytes)
+        return hash((type(self).__name__, self._bytes))
 
     def __lt__(self, other: Self) -> bool:
         return self.halves < other.halves

@@ -33,7 +33,6 @@ Kafka's own suffix is ``.tmp``. Another one says whose the file is: what ends li
 and a broker's half-written checkpoint, which may be all that is left of it, is not."""
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_NO_NAMES = frozenset({"", ".", ".."})
 _OLD_FILE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -312,7 +311,7 @@ def remove_tree(disk: Disk, parent: Directory, name: str) -> None:
 
 def _checked_name(name: str) -> str:
     """Check that a name is one component of a path. Another name is a bug of the caller, and never reaches the disk."""
-    if name in _NO_NAMES or "/" in name or "\0" in name:
+    if not name or name in (".", "..") or "/" in name or "\0" in name:
         raise ValueError(f"{name!r:.80} is no name of a directory entry")
     return name
 

@@ -108,11 +108,8 @@ class CheckpointFiles:
 
     def offsets(self, partition: TopicPartition) -> dict[str, int]:
         """Give the offsets of one partition: file → offset."""
-        found, key = dict[str, int](), (partition.topic, partition.partition)
-        for file, entries in self._entries.items():
-            if key in entries:
-                found[file] = entries[key]
-        return found
+        key = (partition.topic, partition.partition)
+        return {file: entries[key] for file, entries in self._entries.items() if entries and key in entries}
 
     def entries(self, file: str) -> Mapping[tuple[str, int], int]:
         """Give all entries of one file: (topic, partition) → offset."""

@@ -84,12 +84,11 @@ def unchanged_inode(candidate: Candidate, parent: Directory, name: str) -> int |
     """
     if candidate.topic_id is None:
         return None
-    descriptor, (device, _) = parent.descriptor, parent.key
     try:
-        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-        if not stat.S_ISDIR(status.st_mode) or status.st_dev != device:
+        status = os.stat(name, dir_fd=parent.descriptor, follow_symlinks=False)
+        if not stat.S_ISDIR(status.st_mode) or status.st_dev != parent.device:
             return None
-        file = os.open(f"{name}/{partition_metadata.FILE_NAME}", READ_FLAGS, dir_fd=descriptor)
+        file = os.open(f"{name}/{partition_metadata.FILE_NAME}", READ_FLAGS, dir_fd=parent.descriptor)
         try:
             data = os.read(file, FIRST_READ_BYTES)
         finally:

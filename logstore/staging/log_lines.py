@@ -26,7 +26,7 @@ def log_staged(staged: Sequence[Staged], *, has_purger: bool) -> None:
         return
     records = [(each, each.record) for each in staged if each.record is not None]
     due = {moment: date_text(moment) for moment in {record.due_ms for _, record in records}}
-    text = f"%s: %s-%d (topic ID %s) is staged as %s because of %s, and {_WILL_GO if has_purger else _MAY_GO}"
+    text = f"%s: %s (topic ID %s) is staged as %s because of %s, and {_WILL_GO if has_purger else _MAY_GO}"
     # All records come from the same source line, so it is looked up once: that takes as long as all the rest.
     file, line, function, _ = logger.findCaller()
     is_plain = logging.getLogRecordFactory() is logging.LogRecord
@@ -36,8 +36,7 @@ def log_staged(staged: Sequence[Staged], *, has_purger: bool) -> None:
 
     first = made(())
     for each, record in records:
-        topic, partition, topic_id, _, verdict, _, _, due_ms, _ = record
-        values = each.log_dir, topic, partition, topic_id, each.location, verdict, due[due_ms]
+        values = each.log_dir, each.partition, each.topic_id, each.location, record.verdict, due[record.due_ms]
         if is_plain:
             # The moment and the process are the same as well, and are copied.
             logged = logging.LogRecord.__new__(logging.LogRecord)

@@ -263,20 +263,12 @@ class _Staging:
     def _record(self, candidate: Candidate) -> StagedRecord:
         partition, topic_id = candidate.partition, candidate.topic_id or TopicId.ZERO
         offsets = self._log_dir.checkpoints.offsets(partition)
-        former = self._former.get(candidate.path) if self._former else None
+        former = self._former.get(candidate.path)
         if former is not None and former.topic_id == topic_id:
             offsets = {**former.checkpoints, **offsets}
-        return StagedRecord(
-            partition.topic,
-            partition.partition,
-            topic_id,
-            candidate.path,
-            candidate.verdict,
-            candidate.evidence[:_LONGEST_EVIDENCE],
-            self._now_ms,
-            self._now_ms + candidate.delay_ms,
-            offsets,
-        )
+        who = (partition.topic, partition.partition, topic_id, candidate.path)
+        why = (candidate.verdict, candidate.evidence[:_LONGEST_EVIDENCE])
+        return StagedRecord(*who, *why, self._now_ms, self._now_ms + candidate.delay_ms, offsets)
 
     def _written(self, moves: Sequence[_Move]) -> bool:
         """Step 2: write the lines, to the fallback folder where the disk has no room; False: a part may have room.
@@ -330,12 +322,10 @@ class _Staging:
             OSError: from the system; for lack of space, if not even the first name had room, or ``partly`` is not set.
             UnsafePathError: the directory that was renamed is not the one that was checked.
         """
-        rename, root = self._log_dir.disk.rename, self._root
-        target, status_of = root.descriptor, root.status
+        disk, root = self._log_dir.disk, self._root
         for number, move in enumerate(moves):
-            name = move.name
             try:
-                rename(move.parent.descriptor, move.former, target, name)
+                disk.rename(move.parent.descriptor, move.former, root.descriptor, move.name)
             except OSError as error:
                 if error.errno == errno.EBUSY:
                     place = move.parent.path_of(move.former)
@@ -350,9 +340,9 @@ class _Staging:
                     return
                 raise
             move.renamed = True
-            status = status_of(name)
+            status = root.status(move.name)
             if status is None or status.st_ino != move.inode:
-                raise UnsafePathError(f"{root.path_of(name)} is not the directory that was looked at before")
+                raise UnsafePathError(f"{root.path_of(move.name)} is not the directory that was looked at before")
 
     def _undo(self, moves: Sequence[_Move]) -> None:
         """Rename back what is renamed; where that fails too, the log dir goes offline."""
@@ -383,15 +373,16 @@ class _Staging:
 
     def _commit(self, moves: Sequence[_Move]) -> None:
         """Finish a batch that is staged for good: checkpoints, outcome, log lines."""
-        log_dir, placement, prefix = self._log_dir.path, self._placement, self._prefix
-        staged = [
-            Staged(log_dir, placement, move.name, prefix + move.name, move.record, None, move.inode) for move in moves
-        ]
+        staged = [self._staged(move) for move in moves]
         self._log_dir.checkpoints.take_out(move.candidate.partition for move in moves)
         self.outcome.staged += staged
         if self.on_committed is not None:
             self.on_committed(staged)
         log_staged(staged, has_purger=self.has_purger)
+
+    def _staged(self, move: _Move) -> Staged:
+        record, place = move.record, (self._log_dir.path, self._placement, move.name, self._prefix + move.name)
+        return Staged(*place, record, None, move.inode)
 
     def _refuse(self, candidate: Candidate, why: str) -> None:
         self.outcome.refused.append(Refused(candidate, f"{candidate.path} was left where it is: {why}"))
