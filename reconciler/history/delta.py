@@ -22,7 +22,7 @@ from reconciler.errors import HistoryError
 from reconciler.history.tables import SCHEMAS, SUFFIX, TABLES, Run, list_runs
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
+    from deltalake import DeltaTable, Schema
 
 _LOG = "_delta_log"
 _DAY = pa.field("day", pa.date32())
@@ -91,11 +91,10 @@ def _add_runs(table: str, path: str, runs: list[Run]) -> None:
         delta.create_write_transaction([action], "append", schema, ["day"], commit_properties=once)
 
 
-def _opened(path: str, schema: object) -> DeltaTable:
+def _opened(path: str, schema: Schema) -> DeltaTable:
     """Open a table, which is made where there is none, and gets the columns of this release."""
-    from deltalake import DeltaTable, Schema
+    from deltalake import DeltaTable
 
-    assert isinstance(schema, Schema), "it is made here"
     if not os.path.isdir(os.path.join(path, _LOG)):
         return DeltaTable.create(path, schema, partition_by=["day"])
     delta = DeltaTable(path)

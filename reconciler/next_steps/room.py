@@ -65,10 +65,10 @@ def look_again(known: Situation) -> Iterator[Step]:
     yield Step(f"{why}: look again, and doctor says what comes before the start", known.call.doctor())
 
 
-def step_of_purge(known: Situation) -> Step:
-    """Return the step that deletes what is due."""
+def purge_due(known: Situation) -> Iterator[Step]:
+    """Delete what is due."""
     command = known.call.purge(asks_files=known.wanted(Verdict.STAGED_DUE) > 0)
-    return Step(f"delete for ever the {known.purgeable} staged whose time has come", command)
+    yield Step(f"delete for ever the {known.purgeable} staged whose time has come", command)
 
 
 def frees(known: Situation) -> bool:
@@ -94,7 +94,7 @@ def worth_freeing(staged: Mapping[str, int], least: int, in_the_way: Collection[
 def free(known: Situation) -> Iterator[Step]:
     """Delete what is due, or the largest of what is staged on full disks."""
     if known.purgeable:
-        yield step_of_purge(known)
+        yield from purge_due(known)
         return
     yield Step(
         f"there is no room on {', '.join(known.full)}, and a broker takes a log dir offline at the first write that "

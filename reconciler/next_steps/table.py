@@ -111,7 +111,7 @@ from reconciler.next_steps.room import (
     make_folder,
     move_strays,
     needs_release,
-    step_of_purge,
+    purge_due,
 )
 from reconciler.next_steps.situation import FoundVerdict, MetadataTrust, Obstacle, Situation, UncertainReplica
 from reconciler.text import count
@@ -439,11 +439,11 @@ TABLE: tuple[Line, ...] = (
     Line(_stuck, _explain),
     Line(_writes_ids_itself, _before_migration),
     Line(_left, _others),
-    Line(lambda s: s.due_inside and s.purgeable and (not s.in_use or _changes(s)), lambda s: iter([step_of_purge(s)])),
+    Line(lambda s: s.due_inside and s.purgeable and (not s.in_use or _changes(s)), purge_due),
     Line(_loses, _lost),
     Line(lambda s: _stands_still(s) and not _loses(s), _start),
     Line(lambda s: s.trust is MetadataTrust.GOOD and _waiting_strays(s) > 0, _after_start),
-    Line(lambda s: s.purgeable, lambda s: iter([step_of_purge(s)])),
+    Line(lambda s: s.purgeable, purge_due),
     Line(lambda s: s.staged > s.wanted(Verdict.STAGED) or _sends_away(s), _wait),
 )
 """The table, in its order."""

@@ -27,6 +27,7 @@ from reconciler.cli.examination.found_verdicts import (
     without_directory_id,
 )
 from reconciler.cli.examination.metadata_trust import judge_metadata
+from reconciler.cli.examination.other_disks import with_not_given
 from reconciler.cli.examination.room import is_blank, is_full, takes_no_file
 from reconciler.cli.examination.staged_replicas import count_staged, recorded_elsewhere, worth_purging
 from reconciler.cli.frame import (
@@ -37,7 +38,6 @@ from reconciler.cli.frame import (
     run_join,
     show_busy,
     why_in_use,
-    with_not_given,
     with_progress,
 )
 from reconciler.desired import BrokerKey, DesiredState, Mode, by_cluster

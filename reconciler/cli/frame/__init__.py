@@ -73,7 +73,7 @@ if TYPE_CHECKING:
         user_name,
         without_settings,
     )
-    from reconciler.cli.frame.other_log_dirs import KnownLogDirs, Returning, TwinSearch, find_log_dirs, with_not_given
+    from reconciler.cli.frame.other_log_dirs import KnownLogDirs, Returning, TwinSearch, find_log_dirs
     from reconciler.cli.frame.output import (
         Format,
         Page,
@@ -117,7 +117,7 @@ else:
                 "parse_duration_option", "parse_rate", "parse_share", "parse_size", "passed_on_fallback_option",
                 "passed_on_options", "policy_option", "read_policy", "scan_options", "user_name", "without_settings",
             ),
-            "other_log_dirs": ("KnownLogDirs", "Returning", "TwinSearch", "find_log_dirs", "with_not_given"),
+            "other_log_dirs": ("KnownLogDirs", "Returning", "TwinSearch", "find_log_dirs"),
             "output": (
                 "Format", "Page", "check_output", "destination", "is_standard", "open_page", "refuse_inside",
                 "show_busy", "show_text", "tell_of", "with_progress", "write_document", "write_rows",
@@ -141,6 +141,6 @@ __all__ = [
     "read_policy", "refuse_inside", "refuse_part_of_log_dir", "refuse_unrecovered", "report_unreadable", "run_embedded",
     "run_join", "run_spark", "say", "say_assumed_release", "say_in_use", "say_incomplete", "say_problems", "say_step",
     "say_warnings", "scan_options", "show_busy", "show_text", "since", "sort_inputs", "sort_paths", "tell_of",
-    "user_name", "warn", "why_in_use", "with_not_given", "with_progress", "without_settings", "write_change",
-    "write_document", "write_rows",
+    "user_name", "warn", "why_in_use", "with_progress", "without_settings", "write_change", "write_document",
+    "write_rows",
 ]  # fmt: skip

@@ -34,7 +34,7 @@ from reconciler.desired import BrokerKey, DesiredState, in_memory
 from reconciler.next_steps import OTHER_LOG_DIR
 from reconciler.plan import read_history
 from reconciler.text import count, listed
-from reconciler.verdicts import Judged, Verdict
+from reconciler.verdicts import Verdict
 
 _MOST_BESIDE = 1000
 """Greatest number of entries of a folder that are looked at for other log dirs."""
@@ -147,27 +147,6 @@ class TwinSearch:
             f"the metadata wants {name} on {self._name} with topic ID {wanted.topic_id}, and none of the given log "
             "dirs holds that: it may be live in another"
         )
-
-
-def with_not_given(
-    fleet: list[tuple[str, str, str]], broker: BrokerKey, given: Sequence[str], judged: Iterable[Judged]
-) -> list[tuple[str, str, str]]:
-    """Add a log dir of a broker that was not given, and in which replicas lie that are missing in those given.
-
-    Metadata of a live broker names no log dirs, and so cannot say that one is not among them; where it can, that is
-    what counts. ``fleet``: kind, subject and detail of the findings of the fleet about the broker.
-    """
-    if any(kind == "LOG_DIR_NOT_SEEN" for kind, _, _ in fleet):
-        return fleet
-    missing = (each.wanted for each in judged if each.verdict is Verdict.MISSING)
-    names = [f"{wanted['topic']}-{wanted['partition']}" for wanted in missing if wanted is not None]
-    known = find_log_dirs(broker, given) if names else None
-    twins = [twin for name in names if known is not None and (twin := known.twin_of(name)) is not None]
-    if not twins:
-        return fleet
-    lie = count(len(twins), "replica that is missing here lies", "replicas that are missing here lie")
-    detail = f"{lie} in a log dir of this broker that was not given"
-    return [*fleet, ("LOG_DIR_NOT_SEEN", os.path.dirname(twins[0]), detail)]
 
 
 def _beside(given: Iterable[str]) -> Iterator[str]:

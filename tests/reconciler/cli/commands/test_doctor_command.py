@@ -21,7 +21,7 @@ from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from logstore.log_dir import LogDir
 from reconciler.cli.commands.doctor import SCHEMA_VERSION
-from reconciler.cli.frame import with_not_given
+from reconciler.cli.examination import with_not_given
 from reconciler.desired import BrokerKey, DesiredBuilder, MetadataIdentity
 from reconciler.sources import parquet
 from tests.reconciler.cli.conftest import CLUSTER, OLD_ORDERS, ORDERS, long_written, make_log_dir
