@@ -127,6 +127,7 @@ class Intent:
         sentence: what the change does, for people, without a full stop: ``create namespace org:apache``.
         log_dirs: the log dirs that take part; the file of the first decides whether the change is under way.
         steps: in the order in which they are done; steps of different log dirs do not depend on each other.
+        given_up: the change does not take place, whatever the first log dir's file says.
     """
 
     id: str
@@ -134,6 +135,7 @@ class Intent:
     sentence: str
     log_dirs: tuple[str, ...]
     steps: tuple[IntentStep, ...]
+    given_up: bool = False
 
     def of(self, at: int) -> tuple[IntentStep, ...]:
         """Select the steps of one log dir, by its number."""
@@ -188,6 +190,7 @@ def encode_intent(intent: Intent) -> bytes:
         "sentence": intent.sentence,
         "log_dirs": intent.log_dirs,
         "steps": [(_VERB_OF[type(step)], *step) for step in intent.steps],
+        **({"given_up": True} if intent.given_up else {}),
     }
     return (json.dumps(fields, separators=(",", ":")) + "\n").encode("ascii")
 
@@ -203,6 +206,7 @@ def parse_intent(data: bytes) -> Intent:
     if not _ID.fullmatch(id_):
         reader.note("id: 32 digits of [0-9a-f] are expected")
     log_dirs, steps = reader.raw("log_dirs"), reader.raw("steps")
+    given_up = reader.boolean("given_up", default=False)
     if not isinstance(log_dirs, list) or not log_dirs or not all(isinstance(each, str) and each for each in log_dirs):
         reader.note("log_dirs: a list of directory IDs or paths is expected")
     if not isinstance(steps, list):
@@ -210,7 +214,8 @@ def parse_intent(data: bytes) -> Intent:
     reader.check(FORMAT)
     assert isinstance(log_dirs, list)
     assert isinstance(steps, list)
-    return Intent(id_, operation, sentence, tuple(log_dirs), tuple(_step(each, len(log_dirs)) for each in steps))
+    checked = tuple(_step(each, len(log_dirs)) for each in steps)
+    return Intent(id_, operation, sentence, tuple(log_dirs), checked, given_up)
 
 
 def _step(given: object, log_dirs: int) -> IntentStep:

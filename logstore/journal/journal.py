@@ -12,6 +12,10 @@ Where the system refuses a step, the steps before it are undone, the files are r
 disk fails, the other log dirs do their steps, and the rest of the change waits in the files for the next open. Until
 then no other change of many steps may begin. At an open, a missing log dir does not keep the others from finishing.
 Where the *first* one is missing, each log dir does its own steps and keeps its file, emptied, to record that.
+
+Where the first one's file cannot be removed, or nobody knows whether it was written, because its disk failed, it may
+call for the change when the disk is back, and the others may hold something else by then. So each of these keeps a file
+that says how the change ended: emptied where it is done, ``given_up`` where it does not take place.
 Source: DESIGN §5; KIP37-3, KIP516-12.
 """
 
@@ -21,7 +25,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from layout.errors import DamagedFileError
 from layout.ours import Intent, IntentStep, encode_intent, inverse_steps, parse_intent
@@ -128,8 +132,10 @@ def _finish(by_key: dict[str, LogDir], copies: dict[str, Intent], fallback: Fall
     intent = copies.get(first, any_copy)
     change = _Change(intent, [by_key.get(key) for key in intent.log_dirs], fallback)
     with _nothing_left_half_done(change):
+        if any(copy.given_up for copy in copies.values()):
+            return change.give_up_at_last(copies)
         if first in by_key and first not in copies:
-            change.drop_files([by_key[key] for key in copies])
+            change.drop_files()
             return f"{intent.sentence}: this came to its end before, and its last traces are removed"
         parts = [_part(number, key, intent, copies) for number, key in enumerate(intent.log_dirs)]
         try:
@@ -196,7 +202,7 @@ class _Change:
                 with log_dir.changing(f"cannot {self.intent.sentence}"):
                     self._announce_in(log_dir, self.intent if number == 0 else self.intent.only([number]))
             except LogStoreError:
-                self.drop_files()
+                self.drop_files(given_up=True)
                 raise
 
     def _announce_in(self, log_dir: LogDir, part: Intent) -> None:
@@ -227,7 +233,7 @@ class _Change:
         if not all(self.online):
             self.all_offline(f"{cause}, and that could not be undone in every log dir")
             return False
-        self.drop_files()
+        self.drop_files(given_up=True)
         return all(self.online)
 
     def conclude(self) -> None:
@@ -239,17 +245,45 @@ class _Change:
         if not left:
             self.drop_files()
             return
-        first, *others = self.members
+        first = self.members[0]
         if first is not None and first.offline is None:
             self._each_by_itself([first], lambda log_dir: _write(log_dir, self.intent.only(left)))
             if first.offline is None:
-                self._each_by_itself(others, _remove)
+                self._each_by_itself(self.members[1:], _remove)
                 return
-        self._each_by_itself(others, lambda log_dir: _write(log_dir, self.intent.only(())))
+        self._leave_word(given_up=False)
 
-    def drop_files(self, members: Sequence[LogDir] | None = None) -> None:
-        """Remove the files, the first log dir's first: without it the others mean nothing."""
-        self._each_by_itself(self.members if members is None else members, _remove)
+    def drop_files(self, *, given_up: bool = False) -> None:
+        """Remove the files, the first log dir's first: without it the others mean nothing.
+
+        Where that fails or the first one is missing, the others are left to say how the change ended.
+        """
+        first, *others = self.members
+        self._each_by_itself([first], _remove)
+        if first is not None and first.offline is None:
+            self._each_by_itself(others, _remove)
+        else:
+            self._leave_word(given_up=given_up)
+
+    def give_up_at_last(self, copies: dict[str, Intent]) -> str:
+        """Forget, also in log dirs that come back, a change that was given up while they were away; gives a sentence.
+
+        Where the first one did its part by itself before it saw the others again, neither way is open any more.
+        """
+        first = self.intent.log_dirs[0]
+        if first in copies and not copies[first].of(0):
+            self.all_offline(
+                f"{self.intent.sentence}: this was given up while {first} was away, which has done its part since; "
+                f"look at every log dir with 'logstore scan', then remove its {INTENT_FILE}"
+            )
+            return f"{self.intent.sentence}: this can neither be finished nor undone now"
+        self.drop_files(given_up=True)
+        where = "everywhere" if self.online[0] else f"and {first} will forget it when it is there"
+        return f"{self.intent.sentence}: this was given up, {where}"
+
+    def _leave_word(self, *, given_up: bool) -> None:
+        word = replace(self.intent.only(()), given_up=given_up)
+        self._each_by_itself(self.members[1:], lambda log_dir: _write(log_dir, word))
 
     def _each_by_itself(self, members: Iterable[LogDir | None], write: Callable[[LogDir], None]) -> None:
         """Write or remove each file; a log dir where that fails goes offline until it is opened again."""

@@ -47,6 +47,9 @@ def test_an_intent_survives_a_round_trip() -> None:
     undone = dataclasses.replace(INTENT, steps=tuple(inverse_steps(STEPS)))
     assert parse_intent(encode_intent(INTENT)) == INTENT
     assert parse_intent(encode_intent(undone)) == undone
+    given_up = dataclasses.replace(INTENT.only(()), given_up=True)
+    assert parse_intent(encode_intent(given_up)) == given_up
+    assert b"given_up" not in encode_intent(INTENT), "a file of a change that takes place is as it was"
     assert {type(step) for step in (*STEPS, *undone.steps)} == set(VERBS.values())
 
 
@@ -107,6 +110,7 @@ def test_what_is_no_step_is_refused_whole(step: object) -> None:
         ({"log_dirs": [1]}, "log_dirs"),
         ({"steps": {}}, "steps"),
         ({"sentence": ""}, "sentence"),
+        ({"given_up": 1}, "true or false"),
     ],
 )
 def test_every_field_is_held_to_its_form(changed: dict[str, object], reason: str) -> None:

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from layout.ours import intent as intent_file
-from layout.scheme import INTENT_FILE
+from layout.scheme import INTENT_FILE, Scheme
 from layout.topic import TopicPartition
-from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
+from logstore import ChangeFailedError, ChangeRefusedError, LogStore, OfflineLogDirError
 from logstore.fs import Disk
 from logstore.journal import check_nothing_pending, finish_intents, journal, log_dir_key
 from logstore.log_dir import FallbackRecords, LogDir
-from logstore.namespaces import carry_out, create_namespace, move_topic, plan_rename
+from logstore.namespaces import carry_out, convert, create_namespace, move_topic, plan_rename
 from tests.logstore.changes import (
+    CLICKS,
     DyingDisk,
     PowerCutError,
     abandon,
@@ -215,6 +217,93 @@ def test_what_can_neither_be_finished_nor_undone_takes_its_log_dirs_offline(path
     assert holders(paths) == [True, True]
     opened(*paths).close()
     assert lies(paths) == AFTER
+
+
+def directories(path: Path) -> set[str]:
+    return {str(each.relative_to(path)) for each in path.rglob("*") if each.is_dir()}
+
+
+EVERY_STEP = {"create", "write", "sync", "sync_file_system", "mkdir", "rename", "link", "unlink", "rmdir"}
+CHANGES: dict[str, Callable[[LogStore], object]] = {
+    "move": lambda store: move_topic(store, "orders", "org"),
+    "create": lambda store: create_namespace(store, "net"),
+    "convert": lambda store: convert(store, Scheme.BY_TOPIC_ID),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("dies", [0, 1])
+def test_wherever_a_disk_dies_what_the_other_one_came_to_is_what_both_come_to(
+    tmp_path: Path, change: str, dies: int
+) -> None:
+    """The store goes on with the other disk, so nothing may be carried out there when the dead one is back."""
+    for after in range(100):
+        paths = two_disks(tmp_path / str(after))
+        with opened(*paths) as store:
+            create_namespace(store, "org")
+            fill_store(store, "orders")
+        dead = DiskThat(errno.EIO, below=paths[dies])
+        with opened(*paths, disk=dead) as store:
+            dead.fails, dead.after = EVERY_STEP, after
+            with suppress(OfflineLogDirError):
+                CHANGES[change](store)
+            if not store.offline:
+                assert after > 3, "the disk died at some steps"
+                break
+            assert list(store.offline) == [str(paths[dies])]
+            late = store.create(TopicPartition("late", 0), CLICKS)
+            came_to = directories(paths[1 - dies])
+        with opened(*paths) as store:
+            assert (store.offline, holders(paths)) == ({}, [False, False])
+            assert directories(paths[1 - dies]) == came_to
+            assert store.get(late.partition).path == late.path
+            assert len({log_dir.scheme for log_dir in store.log_dirs}) == 1
+            assert (
+                len({replica.partition.topic for replica in store.replicas() if replica.partition.topic != "late"}) == 1
+            )
+    else:
+        pytest.fail("the change has fewer steps")
+
+
+class DiesWhenAnnounced(DiskThat):
+    """Takes the file's name, and nothing after that."""
+
+    def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+        super().rename(source, name, target, new_name)
+        if new_name == INTENT_FILE:
+            self.fails = EVERY_STEP
+
+
+def given_up(paths: list[Path]) -> None:
+    """Have the first disk die just when its file, which decides, has its name; the move is not done."""
+    with opened(*paths, disk=DiesWhenAnnounced(below=paths[0])) as store, pytest.raises(OfflineLogDirError):
+        move_topic(store, "orders", "org")
+    assert (lies(paths), holders(paths)) == (BEFORE, [True, True])
+
+
+def test_a_change_that_was_given_up_is_forgotten_when_the_first_log_dir_is_back(paths: list[Path]) -> None:
+    given_up(paths)
+    for _ in range(2):
+        with opened(paths[1]) as store, pytest.raises(ChangeRefusedError, match="not finished"):
+            create_namespace(store, "net")
+        assert holders(paths) == [True, True]
+    opened(*paths).close()
+    assert (lies(paths), holders(paths)) == (BEFORE, [False, False])
+
+
+def test_a_given_up_change_of_which_the_first_log_dir_did_its_part_alone_takes_both_offline(paths: list[Path]) -> None:
+    given_up(paths)
+    opened(paths[0]).close()
+    assert lies(paths) == [AFTER[0], BEFORE[1]]
+    with opened(*paths) as store:
+        assert sorted(store.offline) == sorted(map(str, paths))
+        assert "this was given up while" in store.offline[str(paths[1])]
+        assert f"then remove its {INTENT_FILE}" in store.offline[str(paths[1])]
+    for path in paths:
+        (path / INTENT_FILE).unlink()
+    with opened(*paths) as store:
+        assert not store.offline
+        assert store.get(TopicPartition("orders", 1)).path == "orders-1"
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"\xff", b"x" * 100])
