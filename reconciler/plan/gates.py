@@ -215,10 +215,14 @@ def _of_log_dirs(facts: GateInputs) -> Iterator[Refusal]:
     for path, problem in facts.absent:
         yield _refused(Gate.ABSENT, f"{path} cannot be trusted: {problem}")
     of_another = "does not look like a log dir of this broker"
+    copies = dict(facts.copied)
     for path, problem in facts.strange:
-        yield _refused(Gate.LOG_DIR, f"{path} {of_another}: {problem}")
-    for path, problem in facts.copied:
-        yield Refusal(Gate.LOG_DIR, f"{path} {of_another}: {problem}")
+        if path not in copies:
+            yield _refused(Gate.LOG_DIR, f"{path} {of_another}: {problem}")
+    strange = dict(facts.strange)
+    for path, problem in copies.items():
+        also = f"{strange[path]}; " if path in strange else ""
+        yield Refusal(Gate.LOG_DIR, f"{path} {of_another}: {also}{problem}")
 
 
 def _of_brokers(facts: GateInputs, policy: Policy) -> Iterator[Refusal]:

@@ -116,6 +116,14 @@ def test_a_gate_that_is_allowed_stands_open(gate: Gate, facts: GateInputs) -> No
     assert refusals(facts, replace(Policy.cautious(), allowed=frozenset({gate}))) == []
 
 
+def test_where_a_log_dir_is_a_copy_no_reason_against_it_names_an_option() -> None:
+    both = replace(ALL_WELL, strange=(("/d1", "unknown"), ("/d2", "unknown")), copied=(("/d2", "it is a copy"),))
+    first, second = refusals(both, Policy.cautious())
+    assert (first.reason.split()[0], first.option) == ("/d1", ("--allow", "log-dir"))
+    assert second.reason == "/d2 does not look like a log dir of this broker: unknown; it is a copy"
+    assert second.option is None
+
+
 def test_gates_that_are_numbers_open_by_a_number() -> None:
     assert refusals(SHUT[Gate.AGE][0], replace(Policy.cautious(), oldest_ms=2 * DAY_MS)) == []
     assert refusals(SHUT[Gate.SHARE][0], replace(Policy.cautious(), most_share=0.31)) == []
