@@ -1,4 +1,4 @@
-"""What this machine can run: which Java and which browser there is, and where the shared folder of data lies.
+"""What this machine can run: which Java, browser and memory there is, and where the shared folder of data lies.
 
 Owns the questions only; who asks decides what a missing thing means (``tools/test`` leaves tests out, the demo takes
 the local engine).
@@ -14,6 +14,7 @@ from pathlib import Path
 
 OLDEST_JAVA = 17
 ROOT = Path(__file__).resolve().parent.parent
+_IN_MEMORY = "/dev/shm"
 
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
@@ -55,6 +56,19 @@ def chromium_command() -> str | None:
 def why_no_chromium() -> str | None:
     """None where the page of an audit can be opened in a browser, else one clause that says what is missing."""
     return None if chromium_command() else "no Chromium was found; Debian's package is chromium"
+
+
+def memory_folder(least_bytes: int) -> str | None:
+    """A file system in memory with so many bytes free, where the machine has them to spare; None: there is none."""
+    try:
+        status, lines = os.statvfs(_IN_MEMORY), Path("/proc/meminfo").read_text().splitlines()
+        mounted = Path("/proc/mounts").read_text().splitlines()
+    except OSError:
+        return None
+    available = next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), 0)
+    is_memory = any(line.split()[1:3] == [_IN_MEMORY, "tmpfs"] for line in mounted)
+    free = min(available, status.f_bavail * status.f_frsize)
+    return _IN_MEMORY if is_memory and free >= least_bytes and os.access(_IN_MEMORY, os.W_OK) else None
 
 
 def shared_folder() -> Path | None:

@@ -3,7 +3,11 @@
 The first round takes the suites that share nothing, on two processes, of which one that is done takes over what waits
 for the other. The second takes Spark and ZooKeeper in one process, because each JVM fills a core by itself. The third
 takes real brokers and the browser, file by file on two processes: brokers wait for each other most of the time, and the
-tests of one file share a browser. With ``LOGSTORE_NO_SKIPS=1`` whatever is left out, by a marker or by a skip, is a
+tests of one file share a browser.
+
+The first round's folders lie in memory where there is enough of it: on a disk, these tests wait for it three quarters
+of their time. What only a disk can show is in the third round, and on the file systems that the tests of power cuts
+mount. With ``LOGSTORE_NO_SKIPS=1`` whatever is left out, by a marker or by a skip, is a
 failure, but for what is excepted with a reason.
 """
 
@@ -14,9 +18,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from tempfile import TemporaryDirectory
 
-from tools.machine import ROOT, shared_folder, why_no_chromium, why_no_java
+from tools.machine import ROOT, memory_folder, shared_folder, why_no_chromium, why_no_java
 from tools.real_broker import RELEASES, why_not
 
 NO_SKIPS = "LOGSTORE_NO_SKIPS"
@@ -24,6 +30,8 @@ NEEDS_JVM = ("spark", "zookeeper", "broker", "java")
 BY_FILE = ("broker", "browser")
 EXCEPTED = {"root", "browser", "groff", "promtool", "systemd", "shells"}
 """Markers that may be left out all the same: no set-up gives root, and ``.ci/run`` installs the others where it may."""
+IN_MEMORY_FROM = 8 << 30
+"""Bytes of memory that must be free to keep the folders of the first round there; they grow to 3 GB."""
 NOTHING_SELECTED = 5
 """pytest's exit code when no test was collected."""
 
@@ -69,6 +77,20 @@ def rounds(skipped: Sequence[str], asked: str, processes: Sequence[str]) -> list
     return found if set(BY_FILE) <= set(skipped) else [*found, third]
 
 
+@contextmanager
+def folders_in_memory(asked: Sequence[str]) -> Iterator[list[str]]:
+    """The pytest argument that keeps the folders of tests in memory while this is entered.
+
+    None where there is too little of it, or the caller's own arguments say where they are to lie.
+    """
+    place = None if any(each.startswith("--basetemp") for each in asked) else memory_folder(IN_MEMORY_FROM)
+    if place is None:
+        yield []
+        return
+    with TemporaryDirectory(prefix="logstore-tests-", dir=place) as folder:
+        yield [f"--basetemp={folder}/tests"]
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the rounds and return pytest's exit code: the first that is neither success nor an empty selection."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
@@ -85,10 +107,12 @@ def main(arguments: Sequence[str]) -> int:
         )
         return 1
     plugins = ["-p", "tools.no_skips"] if strict else []
-    codes = []
+    codes: list[int] = []
     for selection in rounds(tuple(reasons), known.asked, ["-n", known.processes]):
         command = [sys.executable, "-m", "pytest", "--import-mode=importlib", *plugins, *selection, *others]
-        codes.append(subprocess.run(command, cwd=ROOT, check=False).returncode)
+        with ExitStack() as stack:
+            place = [] if codes else stack.enter_context(folders_in_memory(others))
+            codes.append(subprocess.run([*command, *place], cwd=ROOT, check=False).returncode)
         if codes[-1] not in (0, NOTHING_SELECTED):
             return codes[-1]
     return min(codes)

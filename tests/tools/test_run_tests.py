@@ -86,6 +86,30 @@ def test_a_round_of_which_all_is_left_out_is_not_started() -> None:
     assert len(run_tests.rounds(["spark", "zookeeper", "broker", "java", "browser"], "", [])) == 1
 
 
+def test_the_folders_of_tests_lie_in_memory_where_there_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_tests, "memory_folder", lambda _: str(tmp_path))
+    with run_tests.folders_in_memory(["-x"]) as (argument,):
+        folder = Path(argument.removeprefix("--basetemp="))
+        assert folder.parent.parent == tmp_path
+        assert folder.parent.is_dir()
+    assert not folder.parent.exists()
+    with run_tests.folders_in_memory(["--basetemp=elsewhere"]) as arguments:
+        assert arguments == []
+    monkeypatch.setattr(run_tests, "memory_folder", machine.memory_folder)
+    monkeypatch.setattr(run_tests, "IN_MEMORY_FROM", 1 << 60)
+    with run_tests.folders_in_memory([]) as arguments:
+        assert arguments == []
+
+
+def test_a_folder_that_is_not_in_memory_is_not_taken_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_IN_MEMORY", str(tmp_path))
+    assert machine.memory_folder(0) is None
+    monkeypatch.setattr(machine, "_IN_MEMORY", str(tmp_path / "none"))
+    assert machine.memory_folder(0) is None
+
+
 def test_what_is_missing_fails_a_run_that_lets_nothing_be_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
