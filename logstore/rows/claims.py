@@ -248,6 +248,9 @@ def _thrift_number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _thrift_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = data[at]
+    if value < 0x80:  # nearly every one
+        return value, at + 1
     value = 0
     for shift in range(0, 70, 7):
         byte = data[at]

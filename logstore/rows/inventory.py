@@ -277,20 +277,37 @@ def _rows_of_group(
     path: str, opened: BinaryIO, file: Any, group: int, wanted: Mapping[str, Collection[str]]
 ) -> pa.Table | None:
     """Read the rows of one row group that fit; None: there are none."""
+    import pyarrow.compute as pc
+
     found = file.metadata.row_group(group)
     chunks = {chunk.path_in_schema: chunk for chunk in map(found.column, range(found.num_columns))}
     compared = {name: values for name, values in wanted.items() if _may_hold(chunks[name], values)}
     if not compared:
         return None
     check_chunk_claims(path, opened, file.metadata, [chunks[name] for name in compared])
-    fitting = _fitting(file.read_row_group(group, list(compared), use_threads=False), compared)
+    read = file.read_row_group(group, list(compared), use_threads=False)
+    fitting = _fitting(read, compared)
     if not fitting.true_count:
         return None
-    columns = [name for name in ROW_SCHEMA.names if name in chunks]
-    check_chunk_claims(path, opened, file.metadata, [chunks[name] for name in columns])
-    rows = file.read_row_group(group, columns, use_threads=False).filter(fitting)
+    others = [name for name in ROW_SCHEMA.names if name in chunks and name not in compared]
+    check_chunk_claims(path, opened, file.metadata, [chunks[name] for name in others])
+    # What stands behind the last row that fits is not decoded. The rows of log dirs, for one, come first.
+    fitting = fitting.slice(0, pc.indices_nonzero(fitting)[-1].as_py() + 1)
+    rows = _first_rows(file, group, others, len(fitting)).filter(fitting)
+    for name, column in zip(compared, read.slice(0, len(fitting)).filter(fitting).columns, strict=True):
+        rows = rows.append_column(name, column)
     check_text_claims(path, opened, rows)
     return _completed(rows)
+
+
+def _first_rows(file: Any, group: int, columns: list[str], count: int) -> pa.Table:
+    """Read the first rows of a row group; Arrow may give fewer at once than it is asked for."""
+    batches: list[pa.RecordBatch] = []
+    for batch in file.iter_batches(count, [group], columns, use_threads=False):
+        batches.append(batch)
+        if sum(each.num_rows for each in batches) >= count:
+            break
+    return pa.Table.from_batches(batches).slice(0, count)
 
 
 def _may_hold(chunk: Any, values: Collection[str]) -> bool:

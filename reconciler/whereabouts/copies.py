@@ -111,7 +111,7 @@ def copies_of(
     copies: list[Copy] = []
     for cluster in {row["cluster_id"] or "" for row in found.log_dirs}:
         state = clusters.get(cluster)
-        few = {} if state is None else {cluster: replace(state, replicas=_replicas(state, names, ids))}
+        few = {} if state is None else {cluster: _of_topics(state, names, ids)}
         wanted = None if state is None else _Wanted(few[cluster])
         rows = [row for row in (*found.log_dirs, *seen) if (row["cluster_id"] or "") == cluster]
         for each in compare(few, rows, now_ms):
@@ -175,21 +175,30 @@ class _Wanted:
         return replace(copy, wanted_on=tuple(sorted(nodes)), metadata_topic_id=known)
 
 
-def _replicas(state: DesiredState, names: Collection[str], ids: Collection[str]) -> pa.Table:
-    """Read the wanted replicas of some topics, by name or by ID; of a saved state only what may hold them."""
+def _of_topics(state: DesiredState, names: Collection[str], ids: Collection[str]) -> DesiredState:
+    """Choose some topics of a state, by name or by ID; of a saved state only what may hold them is read."""
     import pyarrow.compute as pc
 
     asked = {"topic": pa.array(sorted(names), pa.string()), "topic_id": pa.array(sorted(ids), pa.string())}
-    fits = pc.field("topic").isin(asked["topic"]) | pc.field("topic_id").isin(asked["topic_id"])
-    if not isinstance(state.replicas, SavedTable):
-        return state.replicas.filter(fits)
+    topics = state.topics.filter(pc.field("topic").isin(asked["topic"]) | pc.field("topic_id").isin(asked["topic_id"]))
+    # Replicas are chosen by name alone, by which a saved state is sorted: IDs are random, so that for one of them
+    # every row would be read.
+    fits = pc.field("topic").isin(topics.column("topic").combine_chunks())
+    if not topics.num_rows:
+        topics = state.topics.slice(0, 1)  # metadata that knows no topic at all would speak for no broker
+    return replace(state, replicas=_replicas(state.replicas, fits), topics=topics)
+
+
+def _replicas(replicas: pa.Table | SavedTable, fits: Any) -> pa.Table:
+    if not isinstance(replicas, SavedTable):
+        return replicas.filter(fits)
     import pyarrow.parquet as pq
 
     try:
-        return pq.read_table(state.replicas.path, columns=REPLICA_SCHEMA.names, filters=fits).cast(REPLICA_SCHEMA)
+        return pq.read_table(replicas.path, columns=REPLICA_SCHEMA.names, filters=fits).cast(REPLICA_SCHEMA)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise MetadataError(f"{state.replicas.path} cannot be read as Parquet: {reason:.200}") from error
+        raise MetadataError(f"{replicas.path} cannot be read as Parquet: {reason:.200}") from error
 
 
 def _order(copy: Copy) -> tuple[Any, ...]:

@@ -26,13 +26,14 @@ from reconciler.cli.frame import (
     with_progress,
     write_document,
 )
-from reconciler.history import Place, first_seen
 from reconciler.text import NOTHING, Column, count, csv_text, listed, moment, size
 from reconciler.verdicts import BENIGN, Severity, Verdict, severity, with_doubt
 from reconciler.whereabouts import COPY_VERSION, Copy, Found, Subject, copies_of, nearest, related_topics, search
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from reconciler.history import Place
 
 
 def run(
@@ -70,6 +71,8 @@ def run(
     neighbours = search({"topic": others}, files, scanned).rows if others else ()
     copies = copies_of(subject, found, neighbours, states, now_ms)
     if history is not None:
+        from reconciler.history import first_seen  # which takes a tenth of a second to load
+
         seen_before = first_seen(history, {each.topic for each in copies if each.topic})
         copies = [_since_history(each, seen_before) for each in copies]
     if not copies:
