@@ -89,6 +89,8 @@ class FleetQuery:
     needs_metadata: bool = False
     searches: bool = False
     """Whether it reads the rows of all replicas."""
+    in_duckdb: str | None = None
+    """The same in DuckDB's words, where it can tell more, or read less; None: ``sql`` serves both engines."""
 
 
 def _finding(kind: str, row: FleetRow, subject: str, detail: str) -> FleetFinding:
@@ -105,7 +107,8 @@ def _several_ids(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
         )
         found = _finding("TOPIC_UNDER_SEVERAL_IDS", ids[0], topic, "; ".join(parts))
         columns = ("topic_id", "known", "replicas", "first_broker", "last_broker")
-        yield replace(found, held=tuple(HeldTopicId(*(row[name] for name in columns)) for row in ids))
+        held = (HeldTopicId(*(row[name] for name in columns), tuple(row.get("brokers", ()))) for row in ids)
+        yield replace(found, held=tuple(held))
 
 
 def _brokers(row: FleetRow) -> str:
@@ -183,21 +186,38 @@ _EXTENT = """
     min(node) AS first_broker, max(node) AS last_broker
 """
 
+_SEVERAL_IDS = """
+    SELECT /*+ MERGE(t) */ g.*, t.topic IS NOT NULL AS known FROM (
+        SELECT *, count(*) OVER (PARTITION BY cluster, topic) AS ids FROM (
+            SELECT cluster, topic, disk_topic_id AS topic_id, count(*) AS replicas, min(node) AS first_broker,
+                   max(node) AS last_broker{brokers}
+            FROM observed {some} WHERE kind IN ('live', 'future') AND state = 'ok' AND disk_topic_id <> ''
+            GROUP BY cluster, topic, disk_topic_id) each) g
+    LEFT JOIN topics t ON t.cluster = g.cluster AND t.topic_id = g.topic_id
+    WHERE ids > 1 ORDER BY g.cluster, g.topic, replicas DESC, g.topic_id
+"""
+
+# A replica that is no finding is wanted where it lies, under the one ID that the metadata has for its topic. So a topic
+# has several IDs only if a finding has another one, or if the metadata has none for it, and takes each for right. The
+# state is not known of findings that an incremental audit kept.
+_SUSPECTS = """
+    SELECT f.cluster, f.topic FROM found f LEFT JOIN topics w ON w.cluster = f.cluster AND w.topic = f.topic
+    WHERE f.kind IN ('live', 'future') AND coalesce(f.state, 'ok') = 'ok' AND f.disk_topic_id <> ''
+    GROUP BY f.cluster, f.topic
+    HAVING min(f.disk_topic_id) <> max(f.disk_topic_id) OR min(f.disk_topic_id) <> min(w.topic_id)
+    UNION SELECT cluster, topic FROM topics WHERE topic_id IS NULL
+"""
+
 QUERIES: tuple[FleetQuery, ...] = (
     FleetQuery(
         "TOPIC_UNDER_SEVERAL_IDS",
-        """
-        SELECT /*+ MERGE(t) */ g.*, t.topic IS NOT NULL AS known FROM (
-            SELECT *, count(*) OVER (PARTITION BY cluster, topic) AS ids FROM (
-                SELECT cluster, topic, disk_topic_id AS topic_id, count(*) AS replicas, min(node) AS first_broker,
-                       max(node) AS last_broker
-                FROM observed WHERE kind IN ('live', 'future') AND state = 'ok' AND disk_topic_id <> ''
-                GROUP BY cluster, topic, disk_topic_id) each) g
-        LEFT JOIN topics t ON t.cluster = g.cluster AND t.topic_id = g.topic_id
-        WHERE ids > 1 ORDER BY g.cluster, g.topic, replicas DESC, g.topic_id
-        """,
+        _SEVERAL_IDS.format(brokers="", some=""),
         _several_ids,
         searches=True,
+        in_duckdb=_SEVERAL_IDS.format(
+            brokers=", list_sort(list(DISTINCT node)) AS brokers",
+            some=f"SEMI JOIN ({_SUSPECTS}) suspects USING (cluster, topic)",
+        ),
     ),
     FleetQuery(
         "DUPLICATE_DIRECTORY_ID",
@@ -307,30 +327,6 @@ def to_findings(query: FleetQuery, rows: Sequence[FleetRow]) -> list[FleetFindin
         first = rows[0]
         findings.append(_finding(query.kind, first, "more", f"only the first {LIMIT} rows of this kind are told"))
     return findings
-
-
-def with_holders(findings: Sequence[FleetFinding], query: Callable[[str], Sequence[FleetRow]]) -> list[FleetFinding]:
-    """Name every broker that holds each topic ID of the topics under several, at the price of one more search.
-
-    Args:
-        findings: of the fleet.
-        query: runs SQL over the rows of all replicas; in DuckDB's words, because only there the search costs little.
-    """
-    topics = sorted({each.subject for each in findings if each.held})
-    if not topics:
-        return list(findings)
-    names = ", ".join("'" + topic.replace("'", "''") + "'" for topic in topics)
-    rows = query(f"""
-        SELECT cluster, topic, disk_topic_id, list_sort(list(DISTINCT node)) AS brokers FROM observed
-        WHERE topic IN ({names}) AND kind IN ('live', 'future') AND state = 'ok' AND disk_topic_id <> '' GROUP BY ALL
-    """)
-    holders = {(row["cluster"], row["topic"], row["disk_topic_id"]): tuple(row["brokers"]) for row in rows}
-    named = []
-    for finding in findings:
-        of_topic = (finding.cluster_id or "", finding.subject)
-        held = tuple(replace(each, brokers=holders.get((*of_topic, each.topic_id), ())) for each in finding.held)
-        named.append(replace(finding, held=held))
-    return named
 
 
 def other_clusters(states: Mapping[str, DesiredState], log_dirs: Sequence[FleetRow]) -> Iterator[FleetFinding]:

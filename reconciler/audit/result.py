@@ -30,7 +30,6 @@ from reconciler.audit.fleet import (
     own_metadata,
     to_findings,
     unreported_brokers,
-    with_holders,
 )
 from reconciler.audit.incremental import Basis
 from reconciler.desired import DesiredState, MetadataIdentity, SavedTable
@@ -256,7 +255,7 @@ def conclude(
         queries.append(ID_CHANGES)
     log_dirs = query(_LOG_DIRS)
     brokers = _brokers(disks, log_dirs, states)
-    fleet = [finding for q in queries for finding in _fleet((search or query) if q.searches else query, q)]
+    fleet = [finding for q in queries for finding in _fleet(query, q, search)]
     return AuditResult(
         engine=engine,
         audited_ms=now_ms,
@@ -268,7 +267,7 @@ def conclude(
         doubts={verdict: number for verdict, number in _sums(by_log_dir, "doubts").items() if number},
         fleet=(
             *own_metadata(states, log_dirs),
-            *(with_holders(fleet, query) if search is None else fleet),
+            *fleet,
             *other_clusters(states, log_dirs),
             *far_inventories(states, log_dirs, now_ms, gap_ms),
             *(_unreported(query, states, brokers) if inventoried else ()),
@@ -362,8 +361,10 @@ def _role(
     return Role.BROKER if node in registered else Role.CONTROLLER
 
 
-def _fleet(query: RunQuery, fleet_query: FleetQuery) -> list[FleetFinding]:
-    return to_findings(fleet_query, query(f"{fleet_query.sql} LIMIT {LIMIT + 1}"))
+def _fleet(query: RunQuery, fleet_query: FleetQuery, search: RunQuery | None) -> list[FleetFinding]:
+    here = fleet_query.in_duckdb if search is None else None
+    run = search if search is not None and fleet_query.searches else query
+    return to_findings(fleet_query, run(f"{here or fleet_query.sql} LIMIT {LIMIT + 1}"))
 
 
 def _unreported(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from logstore.rows import ROW_SCHEMA
 from reconciler.audit import audit
 from reconciler.audit.fleet import LIMIT, QUERIES, FleetFinding, FleetQuery, to_findings
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
+from tests.fleets import NOW_MS, many_fleets
 
 OLD, NEW = "o" * 21 + "A", "n" * 21 + "A"
 
@@ -59,6 +61,35 @@ def test_every_broker_that_holds_one_of_several_ids_is_named_those_with_nothing_
     rows = [*map(row, (1, 2, 3, 7)), live(7, NEW), live(1, NEW), live(1, NEW, partition=1), live(3, OLD)]
     (held,) = (each.held for each in fleet(tmp_path, rows, state(1, 7)) if each.held)
     assert {each.topic_id: each.brokers for each in held} == {str(NEW): (1, 7), str(OLD): (3,)}
+
+
+def test_a_topic_without_an_id_in_the_metadata_has_several_though_each_replica_is_in_order(tmp_path: Path) -> None:
+    builder = DesiredBuilder()
+    builder.partition("t", None, 0, [1, 2])
+    rows = [row(1), row(2), live(1, NEW), live(2, OLD)]
+    (finding,) = fleet(tmp_path, rows, builder.build(MetadataIdentity("zookeeper", "/m", "c1")))
+    assert finding.detail == f"{NEW} in 1 replica on broker 1; {OLD} in 1 replica on broker 2"
+
+
+def test_the_topics_under_several_ids_are_those_of_a_search_of_everything(tmp_path: Path) -> None:
+    table, states = many_fleets(range(40))
+    ids = defaultdict[tuple[str, str], dict[str, set[int]]](lambda: defaultdict(set))
+    for each in table.to_pylist():
+        if each["kind"] in ("live", "future") and each["metadata_state"] == "ok" and each["topic_id"]:
+            node = -1 if each["node_id"] is None else each["node_id"]
+            ids[each["cluster_id"] or "", each["topic"]][each["topic_id"]].add(node)
+    expected = {
+        place: {topic_id: tuple(sorted(nodes)) for topic_id, nodes in held.items()}
+        for place, held in ids.items()
+        if len(held) > 1
+    }
+    result = audit([table], [], states, str(tmp_path), now_ms=NOW_MS)
+    found = {
+        (each.cluster_id or "", each.subject): {held.topic_id: held.brokers for held in each.held}
+        for each in result.fleet
+        if each.held
+    }
+    assert found == expected
 
 
 def test_an_id_in_damaged_metadata_is_no_second_id(tmp_path: Path) -> None:
