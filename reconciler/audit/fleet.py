@@ -107,8 +107,8 @@ def _several_ids(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
         )
         found = _finding("TOPIC_UNDER_SEVERAL_IDS", ids[0], topic, "; ".join(parts))
         columns = ("topic_id", "known", "replicas", "first_broker", "last_broker")
-        held = (HeldTopicId(*(row[name] for name in columns), tuple(row.get("brokers", ()))) for row in ids)
-        yield replace(found, held=tuple(held))
+        values = ({name: row[name] for name in columns} | {"brokers": tuple(row.get("brokers", ()))} for row in ids)
+        yield replace(found, held=tuple(HeldTopicId(**each) for each in values))
 
 
 def _brokers(row: FleetRow) -> str:
