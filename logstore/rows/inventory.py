@@ -230,7 +230,8 @@ def find_rows(path: str, wanted: Mapping[str, Collection[str]]) -> pa.Table:
 
 def fitting_rows(rows: pa.Table, wanted: Mapping[str, Collection[str]]) -> pa.Table:
     """Choose the rows in which one of some text columns has one of its wanted values, as :func:`find_rows` does."""
-    return rows.filter(_fitting(rows, wanted))
+    fitting = _fitting(rows, wanted)
+    return rows.slice(0, len(fitting)).filter(fitting)
 
 
 def inventory_values(path: str, column: str) -> pa.ChunkedArray:
@@ -277,8 +278,6 @@ def _rows_of_group(
     path: str, opened: BinaryIO, file: Any, group: int, wanted: Mapping[str, Collection[str]]
 ) -> pa.Table | None:
     """Read the rows of one row group that fit; None: there are none."""
-    import pyarrow.compute as pc
-
     found = file.metadata.row_group(group)
     chunks = {chunk.path_in_schema: chunk for chunk in map(found.column, range(found.num_columns))}
     compared = {name: values for name, values in wanted.items() if _may_hold(chunks[name], values)}
@@ -287,27 +286,21 @@ def _rows_of_group(
     check_chunk_claims(path, opened, file.metadata, [chunks[name] for name in compared])
     read = file.read_row_group(group, list(compared), use_threads=False)
     fitting = _fitting(read, compared)
-    if not fitting.true_count:
+    if not len(fitting):
         return None
     others = [name for name in ROW_SCHEMA.names if name in chunks and name not in compared]
     check_chunk_claims(path, opened, file.metadata, [chunks[name] for name in others])
     # What stands behind the last row that fits is not decoded. The rows of log dirs, for one, come first.
-    fitting = fitting.slice(0, pc.indices_nonzero(fitting)[-1].as_py() + 1)
-    rows = _first_rows(file, group, others, len(fitting)).filter(fitting)
+    batches: list[pa.RecordBatch] = []
+    for batch in file.iter_batches(len(fitting), [group], others, use_threads=False):
+        batches.append(batch)
+        if sum(map(len, batches)) >= len(fitting):  # Arrow may give fewer at once than it is asked for
+            break
+    rows = pa.Table.from_batches(batches).slice(0, len(fitting)).filter(fitting)
     for name, column in zip(compared, read.slice(0, len(fitting)).filter(fitting).columns, strict=True):
         rows = rows.append_column(name, column)
     check_text_claims(path, opened, rows)
     return _completed(rows)
-
-
-def _first_rows(file: Any, group: int, columns: list[str], count: int) -> pa.Table:
-    """Read the first rows of a row group; Arrow may give fewer at once than it is asked for."""
-    batches: list[pa.RecordBatch] = []
-    for batch in file.iter_batches(count, [group], columns, use_threads=False):
-        batches.append(batch)
-        if sum(each.num_rows for each in batches) >= count:
-            break
-    return pa.Table.from_batches(batches).slice(0, count)
 
 
 def _may_hold(chunk: Any, values: Collection[str]) -> bool:
@@ -322,14 +315,13 @@ def _may_hold(chunk: Any, values: Collection[str]) -> bool:
 
 
 def _fitting(rows: pa.Table, wanted: Mapping[str, Collection[str]]) -> pa.BooleanArray:
-    """Compute of each row whether one of its columns has one of its wanted values."""
+    """Compute of each row, up to the last that fits, whether one of its columns has one of its wanted values."""
     import pyarrow.compute as pc
 
-    fits = [
-        pc.is_in(rows.column(name), pa.array(sorted(values), pa.string())) for name, values in wanted.items() if values
-    ]
+    fits = [pc.is_in(rows.column(name), pa.array(sorted(each), pa.string())) for name, each in wanted.items() if each]
     none = pa.chunked_array([pa.repeat(False, rows.num_rows)])
-    return reduce(pc.or_, fits, none).combine_chunks()
+    fitting = reduce(pc.or_, fits, none).combine_chunks()
+    return fitting.slice(0, pc.indices_nonzero(fitting)[-1].as_py() + 1 if fitting.true_count else 0)
 
 
 def _by_topic(table: pa.Table) -> pa.Table:
