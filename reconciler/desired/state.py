@@ -9,6 +9,7 @@ Identity is by topic ID. A topic whose source has no ID for it (ZooKeeper znodes
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -129,12 +130,14 @@ class MetadataIdentity:
     def as_text(self, cluster: str = "") -> dict[str, str]:
         """Describe it for a plan or a journal: name of what is known → its value.
 
+        A file is named by its absolute path, because a plan is carried out from any folder.
+
         Args:
             cluster: the cluster to which it is applied, for a source that names none.
         """
         fields = {
             "source": self.source,
-            "location": self.location,
+            "location": os.path.abspath(self.location) if os.path.exists(self.location) else self.location,
             "cluster_id": self.cluster_id or cluster or None,
             "completeness": self.completeness.value,
             "offset": self.offset,

@@ -87,7 +87,7 @@ clocks of two machines may differ by so much. Metadata that is read again later 
 )  # fmt: skip
 @click.option(
     "--internal", multiple=True, default=INTERNAL_TOPICS, show_default=True, metavar="PATTERN",
-    help="Topics that are internal beside Kafka's own, which begin with __.",
+    help="Topics that are internal beside Kafka's own, which begin with __. It replaces the default ones: repeat them.",
 )  # fmt: skip
 @click.option(
     "--allow", "allowed", metavar="GATE", multiple=True, type=click.Choice([gate.value for gate in ALLOWABLE]),

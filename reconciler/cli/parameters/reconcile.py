@@ -54,7 +54,8 @@ What is refused names its override:
 @click.option("--max-count", type=click.IntRange(0), default=1000, show_default=True, help="Of the broker's replicas.")
 @click.option(
     "--internal", multiple=True, metavar="PATTERN",
-    help="Topics that are internal beside Kafka's own, which begin with __. [default: as for 'logstore plan']",
+    help="Topics that are internal beside Kafka's own, which begin with __. It replaces the default ones: repeat them. "
+    "[default: as for 'logstore plan']",
 )  # fmt: skip
 @click.option(
     "--allow", "allowed", metavar="GATE", multiple=True, type=click.Choice(_ALLOWABLE),

@@ -56,6 +56,17 @@ def test_it_says_what_was_done_what_comes_next_and_how_to_take_it_back(cluster, 
     assert {finding["verdict"] for finding in audited["findings"]} == {"MISSING", "STAGED"}
 
 
+def test_what_comes_next_names_the_metadata_in_full_wherever_the_plan_is_carried_out(
+    cluster, run: Run, plan_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(cluster.folder)
+    metadata = os.path.relpath(cluster.metadata)
+    assert run("plan", *cluster.log_dirs, "--metadata", metadata, *ASKED, "-o", "here.json").exit_code == 1
+    monkeypatch.chdir("/")
+    next_ones = commands(run("apply", cluster.folder / "here.json"))
+    assert f"logstore preflight {cluster.log_dir(1)} --metadata {cluster.metadata}" in next_ones
+
+
 def test_the_undo_of_the_others_names_the_folder_of_records_that_their_plan_could_not_know(
     cluster, run: Run, plan_file: Path
 ) -> None:
