@@ -83,9 +83,12 @@ class WatchedLogDir:
         self._was_there = False
 
     def check(self) -> list[RowChange]:
-        """Check whether the log dir is there and still the same; when it is back, ask for a sweep first."""
+        """Check whether the log dir is there and still the same; when it is back, ask for a sweep first.
+
+        So it does where the scheme is not the one under which it was read: a disk may have refused to say it then.
+        """
         state = self._observe()
-        if self.state.lost and not state.lost:
+        if not state.lost and (self.state.lost or _scheme_of(state) is not self._scheme):
             self.wants_sweep = True
             return []
         return self._set_state(state)
@@ -99,7 +102,7 @@ class WatchedLogDir:
         """
         names = {name_of_key(key) for key in keys}
         state_changes = self.check() if meta_properties.FILE_NAME in names else []
-        if self.state.lost:
+        if self.state.lost or (self.wants_sweep and meta_properties.FILE_NAME in names):
             return state_changes
         self._scan_options.ledgers.clear()
         rows: dict[str, Row | None] = {}
@@ -144,7 +147,7 @@ class WatchedLogDir:
         if state.lost:
             yield self._set_state(state)
             return
-        self._scheme = IdentityFound(state.identity, state.state, None).scheme
+        self._scheme = _scheme_of(state)
         self.staging_root = _staging_root(self.path, self._scheme)
         try:
             listing = list_log_dir(self.path, self._scheme)
@@ -340,6 +343,10 @@ def _staging_root(log_dir: str, scheme: Scheme | None) -> str | None:
         return sibling_staging_root(log_dir)
     except InvalidNameError:
         return None
+
+
+def _scheme_of(state: LogDirState) -> Scheme | None:
+    return IdentityFound(state.identity, state.state, None).scheme
 
 
 def _expected(known: MetaProperties | None) -> ExpectedIdentity:

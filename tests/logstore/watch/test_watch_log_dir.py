@@ -266,6 +266,29 @@ def test_a_change_in_a_deeper_scheme_wants_a_sweep(log_dir: Any, scheme: str) ->
     assert kinds_of(swept(disk)) == {name: ("live", "")}
 
 
+@pytest.mark.parametrize("before", [None, "logstore.scheme=flat\n"])
+def test_a_log_dir_whose_scheme_becomes_known_or_another_one_is_read_anew(log_dir: Any, before: str | None) -> None:
+    log_dir.replica("org/orders-0")
+    log_dir.file("org/.logstore_tier")
+    log_dir.replica(f"deleting/{log_dir.topic_id}_0")
+    identity = log_dir.path / "meta.properties"
+    if before is None:
+        identity.unlink()
+        identity.mkdir()  # no disk refuses root
+    else:
+        log_dir.identity(extra=before)
+    disk = watched(log_dir)
+    assert (disk.wants_sweep, disk.state.lost) == (False, False)
+    assert disk.check() == [] and not disk.wants_sweep
+    if before is None:
+        identity.rmdir()
+    log_dir.identity(extra="logstore.scheme=namespaced\n")
+    assert disk.look_again({"meta.properties", "org", "deleting"}) == [] and disk.wants_sweep
+    swept(disk)
+    assert as_known(disk) == as_scanned(str(log_dir))
+    assert disk.state.state is MetadataState.OK and disk.check() == [] and not disk.wants_sweep
+
+
 def test_a_log_dir_that_goes_away_is_lost_and_its_rows_stay_known(log_dir: Any) -> None:
     log_dir.replica("orders-0")
     log_dir.replica("orders-1")
