@@ -6,14 +6,14 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from logstore.watch.log_dir import LogDirState, WatchedLogDir
-    from logstore.watch.row_cache import LOG_DIR_KEY, RowChange, RowState, name_of_key
+    from logstore.watch.row_cache import LOG_DIR_KEY, RowChange, RowState, name_of_key, net_changes
     from logstore.watch.watch import Watch, WatchTimes
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "log_dir": ("LogDirState", "WatchedLogDir"),
-            "row_cache": ("LOG_DIR_KEY", "RowChange", "RowState", "name_of_key"),
+            "row_cache": ("LOG_DIR_KEY", "RowChange", "RowState", "name_of_key", "net_changes"),
             "watch": ("Watch", "WatchTimes"),
         },
     )
@@ -27,4 +27,5 @@ __all__ = [
     "WatchTimes",
     "WatchedLogDir",
     "name_of_key",
+    "net_changes",
 ]

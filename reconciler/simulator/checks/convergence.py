@@ -25,8 +25,7 @@ from typing import Any
 
 from layout.topic import TopicPartition
 from logstore import DEFAULTS, parse_duration
-from logstore.scan import scan_all
-from reconciler.simulator.checks.expected_verdicts import audit_differences
+from reconciler.simulator.checks.expected_verdicts import audit_differences, scanned_rows
 from reconciler.simulator.checks.invariants import BrokenInvariantError, Invariants
 from reconciler.simulator.cluster import Cluster, Member, identity_of
 from reconciler.simulator.kernel import Record
@@ -138,10 +137,15 @@ def check_converged(cluster: Cluster, *, durable: bool = False) -> None:
     Raises:
         BrokenInvariantError: with everything that is wrong.
     """
-    wrong = [sentence for member in cluster.members.values() for sentence in _wrong_on_member(cluster, member)]
+    rows_of = {member.name: scanned_rows(member) for member in cluster.members.values()}
+    wrong = [
+        sentence
+        for member in cluster.members.values()
+        for sentence in _wrong_on_member(cluster, member, rows_of[member.name])
+    ]
     wrong += [sentence for member in cluster.members.values() for sentence in _wrong_in_staging(cluster, member)]
     wrong += [sentence for member in cluster.members.values() for sentence in _wrong_in_settings(cluster, member)]
-    wrong += audit_differences(cluster)
+    wrong += audit_differences(cluster, rows_of)
     wrong += _too_many_files(cluster)
     wrong += _wrong_in_replicas(cluster)
     if durable:
@@ -206,8 +210,7 @@ def let_delays_pass(cluster: Cluster, invariants: Invariants) -> None:
     wrong = [
         f"{member.name} has {row['name']}, of topic ID {row['topic_id']}, which nobody knows"
         for member in cluster.members.values()
-        for seen in scan_all(member.disks.log_dirs, sizes=False, jobs=0)
-        for row in seen.rows.to_pylist()
+        for row in scanned_rows(member)
         if row["topic_id"] is not None and row["topic_id"] not in known
     ]
     if wrong:
@@ -245,9 +248,8 @@ def _unwanted_replicas(cluster: Cluster, member: Member) -> Iterator[str]:
         yield f"{member.name} still has {partition}"
 
 
-def _wrong_on_member(cluster: Cluster, member: Member) -> Iterator[str]:
+def _wrong_on_member(cluster: Cluster, member: Member, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     wanted = cluster.oracle.on(member.node_id)
-    rows = [row for seen in scan_all(member.disks.log_dirs, sizes=False, jobs=0) for row in seen.rows.to_pylist()]
     live: dict[TopicPartition, str | None] = {}
     for row in rows:
         if row["kind"] in _LEFTOVER_KINDS and not _is_half_removed(cluster, member, row):

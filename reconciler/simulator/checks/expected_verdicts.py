@@ -8,19 +8,38 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from layout.topic import TopicPartition
 from logstore.scan import scan_all
 from reconciler.desired import DesiredState, MetadataIdentity
 from reconciler.simulator.checks.invariants import BrokenInvariantError
-from reconciler.simulator.cluster import Cluster, ExpectedReplica, Oracle
-from reconciler.simulator.kernel import Journal
+from reconciler.simulator.cluster import Cluster, ExpectedReplica, Member, Oracle
 from reconciler.simulator.zookeeper import ZooKeeper
 from reconciler.sources.zookeeper import Znode, assemble
 from reconciler.verdicts import Verdict, compare
 
 Row = Mapping[str, Any]
+
+_COLUMNS = [
+    *("cluster_id", "node_id", "directory_id", "log_dir", "name", "kind", "topic", "partition", "topic_id"),
+    *("metadata_state", "problem", "due_ms"),
+]
+"""The columns of a scan that a verdict depends on; making rows of all of them would take twice as long."""
+
+
+class Found(NamedTuple):
+    """One verdict that an audit gave: the row of the scan, or, where it lies on no disk, what the metadata wants."""
+
+    verdict: str
+    observed: Row | None
+    wanted: Row | None
+
+
+def scanned_rows(member: Member) -> list[dict[str, Any]]:
+    """Scan the disks of a machine, and give the columns that verdicts depend on."""
+    seen = scan_all(member.disks.log_dirs, sizes=False, jobs=0)
+    return [row for each in seen for row in each.rows.select(_COLUMNS).to_pylist()]
 
 
 def expected_state(zookeeper: ZooKeeper) -> DesiredState:
@@ -32,8 +51,10 @@ def expected_state(zookeeper: ZooKeeper) -> DesiredState:
     return assemble(nodes, MetadataIdentity("zookeeper", "simulated"))
 
 
-def audit_differences(cluster: Cluster) -> list[str]:
+def audit_differences(cluster: Cluster, rows_of: Mapping[str, Sequence[Row]] | None = None) -> list[str]:
     """Audit a cluster's disks as they are now, and list the differences from the verdicts that the znodes give.
+
+    ``rows_of``: the rows of a scan of each machine, by its name; None: all are scanned.
 
     Machines that are off are audited too. A disk that failed or was never formatted has only its log dir, which must be
     ABSENT, and must never be taken for an empty one.
@@ -44,8 +65,12 @@ def audit_differences(cluster: Cluster) -> list[str]:
         for number, log_dir in enumerate(disks.log_dirs):
             if number in disks.offline or disks.is_empty(number):
                 away.add(log_dir)
-        rows = [row for seen in scan_all(disks.log_dirs, sizes=False, jobs=0) for row in seen.rows.to_pylist()]
-        wrong += _differences(state, rows, cluster.oracle, cluster.world.clock_of(member.name), cluster.world.history)
+        rows = scanned_rows(member) if rows_of is None else rows_of[member.name]
+        now_ms = cluster.world.clock_of(member.name)
+        found = _compared(state, rows, now_ms)
+        for verdict, times in Counter(each.verdict for each in found).items():
+            cluster.world.history.reach(f"verdict {verdict}", times)
+        wrong += wrong_verdicts(found, rows, cluster.oracle, now_ms)
         for row in rows:
             if row["kind"] == "log_dir" and (row["metadata_state"] != "ok") != (row["log_dir"] in away):
                 wrong.append(f"{member.name}: the scan calls {row['log_dir']} {row['metadata_state']}")
@@ -68,16 +93,23 @@ def differences(rows: Sequence[Row], zookeeper: ZooKeeper, oracle: Oracle, now_m
 
     The rows are of a scan of all its log dirs; ``now_ms``, its time of day, decides what is due.
     """
-    return _differences(expected_state(zookeeper), rows, oracle, now_ms)
+    return wrong_verdicts(_compared(expected_state(zookeeper), rows, now_ms), rows, oracle, now_ms)
 
 
-def _differences(
-    state: DesiredState, rows: Sequence[Row], oracle: Oracle, now_ms: int, journal: Journal | None = None
-) -> list[str]:
-    found = list(compare({state.identity.cluster_id or "": state}, rows, now_ms))
-    if journal is not None:
-        for verdict, times in Counter(judged.verdict for judged in found).items():
-            journal.reach(f"verdict {verdict}", times)
+def _compared(state: DesiredState, rows: Sequence[Row], now_ms: int) -> list[Found]:
+    judged = compare({state.identity.cluster_id or "": state}, rows, now_ms)
+    return [Found(each.verdict, each.observed, each.wanted) for each in judged]
+
+
+def wrong_verdicts(found: Sequence[Found], rows: Sequence[Row], oracle: Oracle, now_ms: int) -> list[str]:
+    """List the differences of an audit of one broker from the verdicts that the znodes give.
+
+    Args:
+        found: what the audit says of each row of the scan, and of each wanted replica that lies on no disk.
+        rows: of the scan.
+        oracle: of the znodes.
+        now_ms: decides what is due.
+    """
     node_id = next((row["node_id"] for row in rows if row["node_id"] is not None), -1)
     copies = Counter(_partition(row) for row in rows if row["kind"] == "live")
     wrong = []

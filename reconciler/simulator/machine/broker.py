@@ -72,6 +72,11 @@ class SimulatedBroker:
         self.administer: Administer = refuse_to_administer
 
     @property
+    def clock(self) -> Clock:
+        """The clock of its machine, for tools too."""
+        return MachineClock(self._timers)
+
+    @property
     def store(self) -> LogStore:
         """Its log dirs; there are none while it is down."""
         return self._living.store
@@ -167,7 +172,7 @@ class SimulatedBroker:
                 self._disks.log_dirs,
                 self.node_id,
                 disk=self._disks.disk,
-                clock=MachineClock(self._timers),
+                clock=self.clock,
                 settings=self.settings,
                 say=host.say,
                 reach=self._journal.reach,

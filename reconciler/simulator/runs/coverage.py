@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 
+from reconciler.simulator.checks import Damage
 from reconciler.simulator.kernel import FaultRates
 
 _RECOVERIES: Mapping[str, re.Pattern[str]] = {
@@ -61,6 +62,9 @@ EXPECTED: tuple[str, ...] = (
     *(f"command {name}" for name in ("creates", "deletes", "grows", "reassigns", "elects", "sets")),
     *(f"operation {name}" for name in ("create", "stage", "restore", "move", "purge")),
     *(f"operator {name}" for name in ("restore", "move_disk", "convert")),
+    *(f"plan {name}" for name in ("made", "stage_done", "stage_already", "create_done", "refused_old")),
+    *(f"repair {name}" for name in (*Damage, "undone", "finished_after_crash")),
+    *("watch changes", "audit rows"),
     *(f"verdict {name}" for name in _VERDICTS),
     *(f"answer {name}" for name in _ANSWERS),
     *(f"recovery {name}" for name in _WAYS),

@@ -1,4 +1,4 @@
-"""An operator beside the controller, who works on the machines: moves, restores, purges, conversions.
+"""An operator beside the controller, who works on the machines: moves, restores, purges, conversions, plans, repairs.
 
 A move between disks is asked of a broker that is up, as Kafka's AlterReplicaLogDirs is. Everything else is done by a
 tool, while the broker is down: an operator stops one for it where none is down. The power may be cut at any change.
@@ -17,12 +17,17 @@ from logstore import LogStoreError
 from logstore.namespaces import convert
 from logstore.store import LogStore
 from reconciler.simulator.cluster import Cluster, Member
+from reconciler.simulator.runs.plans import Plans
+from reconciler.simulator.runs.repairs import Repairs
 
 _CUT_SHORT, _CHANGES = 0.35, 120
 """How likely the power is cut in the middle of the work, and within how many changes."""
 
 _SCHEMES = (Scheme.NAMESPACED, Scheme.BY_TOPIC_ID)
-"""Those that can hold every topic of a history: a flat log dir refuses topics of namespaces for ever."""
+"""Those that can hold every topic of a history; a flat log dir, only where there are no namespaces."""
+
+_MOVES, _ALONE = 0.45, 0.3
+"""How likely a replica is moved, and otherwise a plan or a repair made, where the history has them."""
 
 _MOST_AT_ONCE = 3
 _RUNNING_LEFT = 2
@@ -34,23 +39,43 @@ class Operator:
 
     def __init__(self, cluster: Cluster, features: frozenset[str], left_out: frozenset[str] = frozenset()) -> None:
         """Do what is among the ``features``, but for what is ``left_out``; :mod:`reconciler.simulator.runs.swarm`."""
-        self._cluster, self._left_out = cluster, left_out
+        self._cluster, self._left_out, self._goes_on = cluster, left_out, True
+        schemes = _SCHEMES if "namespace" in features else (*_SCHEMES, Scheme.FLAT)
         tools: Mapping[str, Callable[[Member, LogStore, Random], str | None]] = {
             "move_disk": _move,
             "restore": _restore,
             "purge": _purge,
-            "convert": _convert,
+            "convert": partial(_convert, schemes),
         }
         self._tools = {name: tool for name, tool in tools.items() if name in features}
+        self._plans = Plans(cluster, self._downtime)
+        alone = {"plan": self._plans.make, "repair": Repairs(cluster, self._downtime).make}
+        self._alone = {name: make for name, make in alone.items() if name in features}
         self._moves = "move_disk" in features
 
     def act(self, random: Random) -> None:
         """Do something on one machine."""
-        if self._moves and random.random() < 0.5:
+        if self._moves and random.random() < _MOVES:
             if "move_disk" not in self._left_out:
                 self._move_while_running(random)
+        elif self._alone and random.random() < _ALONE:
+            self._work_alone(random.choice(sorted(self._alone)), self._stopped_if_any(random), random)
         elif self._tools.keys() - self._left_out:
             self._maintain(random)
+
+    def plan(self, member: Member, random: Random) -> None:
+        """Make a plan for a machine, where the history has plans."""
+        if self._goes_on and "plan" in self._alone:
+            self._work_alone("plan", member, random)
+
+    def end(self) -> None:
+        """Apply the plans that still wait, and stop working."""
+        self._plans.end()
+        self._goes_on = False
+
+    def _work_alone(self, name: str, member: Member, random: Random) -> None:
+        if name not in self._left_out:
+            self._alone[name](member, random)
 
     def _move_while_running(self, random: Random) -> None:
         members = [each for each in self._cluster.members.values() if each.running]
@@ -85,6 +110,34 @@ class Operator:
                 self._cluster.world.history.reach(f"error {name} {type(error).__name__}")
             if said is not None:
                 self._cluster.world.history.say("operator", f"{member.name}: {said}")
+
+    def _downtime(self, member: Member, work: Callable[[], None], cut: int | None = None) -> bool:
+        """Do work on a machine whose broker is down, or is stopped for it; says whether it came to its end.
+
+        ``cut``: the number of changes after which the power is cut; None: it is not.
+        """
+        if not self._goes_on or (member.running and not self._may_stop()):
+            return False
+        member.shut_down()
+        if member.running:
+            return False
+        if cut is not None and self._cluster.settings.rates.power_cut:
+            self._cluster.world.stop_after(member.name, cut)
+        done = list[bool]()
+
+        def whole() -> None:
+            work()
+            done.append(True)
+
+        self._cluster.world.guarded(whole)
+        return bool(done)
+
+    def _may_stop(self) -> bool:
+        return sum(each.running for each in self._cluster.members.values()) > _RUNNING_LEFT
+
+    def _stopped_if_any(self, random: Random) -> Member:
+        members = list(self._cluster.members.values())
+        return random.choice([each for each in members if not each.running] or members)
 
     def _stopped(self, random: Random) -> Member | None:
         """Give a machine whose broker is down; stop one where none is."""
@@ -142,8 +195,8 @@ def _purge(member: Member, store: LogStore, random: Random) -> str | None:
     return f"{count} directories are purged" if count else None
 
 
-def _convert(member: Member, store: LogStore, random: Random) -> str | None:
-    scheme = random.choice(_SCHEMES)
+def _convert(schemes: Sequence[Scheme], member: Member, store: LogStore, random: Random) -> str | None:
+    scheme = random.choice(schemes)
     if all(each.scheme is scheme for each in store.log_dirs):
         return None
     convert(store, scheme)

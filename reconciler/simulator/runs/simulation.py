@@ -17,6 +17,7 @@ from logstore.fs import Directory, Disk, make_directory
 from reconciler.errors import ReconcilerError
 from reconciler.simulator.checks import (
     Invariants,
+    SecondOpinions,
     check_audit,
     check_converged,
     check_full_changes_nothing,
@@ -170,6 +171,8 @@ def simulate(
     try:
         with recoveries_counted(cluster.world.history.reach):
             invariants = Invariants(cluster)
+            features = Swarm.of(seed).features - left_out.features
+            opinions = SecondOpinions(cluster, watches="watch" in features, audits="audit" in features)
             cluster.start()
             workload.begin()
             while done < steps and cluster.world.step():
@@ -177,9 +180,11 @@ def simulate(
                 invariants.look()
                 if done % _AUDIT_STEPS == 0:
                     check_audit(cluster)
+                    opinions.ask()
             workload.end()
             converge(cluster, invariants)
             check_converged(cluster, durable=settings.broker.flush_records == 1 and not settings.rates.disk_replaced)
+            opinions.ask()
             check_full_changes_nothing(cluster, invariants)
             let_delays_pass(cluster, invariants)
     except (ReconcilerError, LogStoreError) as error:

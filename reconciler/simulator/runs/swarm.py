@@ -20,8 +20,9 @@ from reconciler.simulator.kernel import FAULT_KINDS
 FEATURES = (
     *("delete", "grow", "shrink", "reassign", "prefer", "namespace", "move_namespace", "configure", "stop"),
     *("away", "move_disk", "restore", "purge", "convert", "plan", "repair"),
+    *("watch", "audit"),
 )
-"""What administrators and operators do; a topic is created in every history."""
+"""What administrators and operators do and look at; a topic is created in every history."""
 
 _RANGE = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", re.ASCII)
 

@@ -46,6 +46,10 @@ _FIRST = 3
 _AWAY, _AWAY_MS, _AGAIN_MS = 0.4, (200, 2_500), (20, 300, 1_500)
 """How likely a broker is away during a command, for how long, and when a deleted topic is created again."""
 
+_MAKES_STALE = ("delete", "shrink", "reassign")
+_PLANNED_MS = (100, 600)
+"""Commands after which an operator makes a plan for a broker that was away, and how soon."""
+
 _KNOWN = 0.85
 """How likely a command is about a topic that is there."""
 
@@ -97,6 +101,7 @@ class Workload:
     def end(self) -> None:
         """Stop acting."""
         self._goes_on = False
+        self._operator.end()
 
     def _again(self) -> None:
         pause_ms = self._random.randint(1, self._swarm.longest_pause_ms)
@@ -143,7 +148,10 @@ class Workload:
         if name in self._left_out.features:
             return
         if self._does("away") and random.random() < _AWAY:
-            self._go_away(random)
+            gone = self._go_away(random)
+            if gone is not None and name in _MAKES_STALE:
+                plan = partial(self._operator.plan, gone, random)
+                self._cluster.world.add(random.randint(*_PLANNED_MS), "", "operator", plan)
         self._say(action, random)
 
     def _say(self, action: _Action, random: Random) -> None:
@@ -163,16 +171,18 @@ class Workload:
             for _ in range(_AT_ONCE):
                 self._cluster.producer.send(topic)
 
-    def _go_away(self, random: Random) -> None:
-        """Stop a broker, in order or not, for so long that it misses what is done next."""
+    def _go_away(self, random: Random) -> Member | None:
+        """Stop a broker, in order or not, for so long that it misses what is done next; None: too few are left."""
         running = [each for each in self._cluster.members.values() if each.running]
-        if len(running) > 2:
-            member = random.choice(running)
-            if random.random() < 0.5:
-                member.shut_down()
-            else:
-                self._cluster.world.crash(member.name)
-            self._cluster.world.add(random.randint(*_AWAY_MS), "", "workload", partial(self._come_back, member))
+        if len(running) <= 2:
+            return None
+        member = random.choice(running)
+        if random.random() < 0.5:
+            member.shut_down()
+        else:
+            self._cluster.world.crash(member.name)
+        self._cluster.world.add(random.randint(*_AWAY_MS), "", "workload", partial(self._come_back, member))
+        return member
 
     def _come_back(self, member: Member) -> None:
         if self._goes_on:

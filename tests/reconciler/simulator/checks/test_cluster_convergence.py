@@ -166,7 +166,7 @@ def test_an_audit_that_says_something_else_is_reported_at_rest_and_in_between(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (convergence, expected_verdicts):
-        monkeypatch.setattr(module, "audit_differences", lambda cluster: ["broker 1: orders-0 is blue"])
+        monkeypatch.setattr(module, "audit_differences", lambda *_: ["broker 1: orders-0 is blue"])
     assert rest_of(cluster) == "at rest: broker 1: orders-0 is blue"
     with pytest.raises(BrokenInvariantError, match="the audit: broker 1: orders-0 is blue"):
         check_audit(cluster)

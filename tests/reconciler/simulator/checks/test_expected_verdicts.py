@@ -10,6 +10,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from layout.ids import TopicId
@@ -171,7 +172,7 @@ def test_a_scan_that_takes_a_failed_disk_for_a_good_one_is_reported(
         for seen in scan_all(log_dirs, **given):
             rows = seen.rows.to_pylist()
             changed = [{**row, "metadata_state": "ok"} if row["kind"] == "log_dir" else row for row in rows]
-            yield SimpleNamespace(rows=SimpleNamespace(to_pylist=lambda changed=changed: changed))
+            yield SimpleNamespace(rows=pa.Table.from_pylist(changed, seen.rows.schema))
 
     monkeypatch.setattr(expected, "scan_all", blind)
     assert f"broker-1: the scan calls {failed} ok" in audit_differences(cluster)

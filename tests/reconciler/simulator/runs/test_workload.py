@@ -43,7 +43,7 @@ def test_names_come_back_so_that_a_topic_has_several_ids_in_one_history(new_clus
 
 
 def test_clients_write_and_read_all_the_time(new_cluster: NewCluster) -> None:
-    cluster = new_cluster(3, seed=3)
+    cluster = new_cluster(3, seed=5)
     Workload(cluster).begin()
     cluster.run(for_ms=60_000)
     assert len(cluster.producer.acknowledged) > 20
