@@ -2,7 +2,8 @@
 
 ::
 
-    made       it stages each replica that nobody wants there, by the znodes, and no other one
+    made       it stages each replica that nobody wants there, by the znodes, and no other one, and none that is the
+               only one in sync
     refused    a plan that is too old, or of other disks, changes nothing; every other one is carried out
     the same   what it stages or restores is what it was made for, byte for byte, and stays so
     empty      it makes nothing empty that lies staged, whole
@@ -102,6 +103,10 @@ def wrongly_planned(plan: Plan, rows: Sequence[Mapping[str, Any]], oracle: Oracl
         if stays is ((row["log_dir"], row["name"]) in staged):
             what = "would stage it, though it is wanted" if stays else "leaves it, though nobody wants it there"
             yield f"broker {node_id} has {row['name']} of topic ID {topic_id}, and a plan {what}"
+        of_topic = oracle.wanted().get(TopicPartition(topic, row["partition"]), ())
+        in_sync = set(of_topic[0].isr) - {node_id} if of_topic and ids.get(topic) == topic_id else {-1}
+        if (row["log_dir"], row["name"]) in staged and not in_sync:
+            yield f"broker {node_id} has the only copy of {row['name']} in sync, and a plan would stage it"
 
 
 def wrongly_refused(

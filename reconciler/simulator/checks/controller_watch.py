@@ -3,7 +3,7 @@
 ::
 
     reassigned   no old replica is dropped before each new one whose broker is up is in sync
-    deleted      no partition is forgotten while a broker that is up has its replica, live, on a disk that works
+    deleted      no partition is forgotten while a broker that is up has its replica, live, or on a disk that failed
 
 Source: KIP694-4; FACTS §8.
 """
@@ -71,6 +71,6 @@ class ControllerWatch:
             entry = (
                 member.broker.store.entries().get((partition.topic, partition.partition)) if member.running else None
             )
-            if entry is None or entry.topic_id != str(topic_id) or entry.log_dir in member.broker.store.offline:
+            if entry is None or entry.topic_id != str(topic_id):
                 continue
             yield f"{partition} is deleted, and {member.name} has its replica still"

@@ -7,7 +7,7 @@ has some time. After that, this must hold::
                memory, and no leftovers
     staging    nothing is staged beyond its due time, by its machine's clock, and the purge after that
     requests   another controller's FULL requests change nothing
-    files      a broker has few files open on each disk
+    files      a broker has few files open on each disk, and checkpoints have entries of what lies there alone
     configs    each broker's store goes by the delays that are in force in ZooKeeper
     audit      the audit gives every disk the verdicts that follow from the znodes
     replicas   the in-sync ones hold the same records on their disks, all of their own topic ID, and serve these
@@ -25,6 +25,7 @@ from typing import Any
 
 from layout.topic import TopicPartition
 from logstore import DEFAULTS, parse_duration
+from logstore.log_dir import read_offset_checkpoints
 from reconciler.simulator.checks.expected_verdicts import audit_differences, scanned_rows
 from reconciler.simulator.checks.invariants import BrokenInvariantError, Invariants
 from reconciler.simulator.cluster import Cluster, Member, identity_of
@@ -145,6 +146,7 @@ def check_converged(cluster: Cluster, *, durable: bool = False) -> None:
     ]
     wrong += [sentence for member in cluster.members.values() for sentence in _wrong_in_staging(cluster, member)]
     wrong += [sentence for member in cluster.members.values() for sentence in _wrong_in_settings(cluster, member)]
+    wrong += [sentence for member in cluster.members.values() for sentence in _stray_entries(cluster, member)]
     wrong += audit_differences(cluster, rows_of)
     wrong += _too_many_files(cluster)
     wrong += _wrong_in_replicas(cluster)
@@ -266,6 +268,17 @@ def _wrong_on_member(cluster: Cluster, member: Member, rows: Sequence[Mapping[st
     known = {replica.partition for replica in member.broker.store.replicas()}
     for partition in sorted(known ^ live.keys()):
         yield f"{member.name} has {partition} {'in memory' if partition in known else 'on its disk'} alone"
+
+
+def _stray_entries(cluster: Cluster, member: Member) -> Iterator[str]:
+    """Entries of checkpoints whose partition does not lie in their log dir; a full disk may have kept them."""
+    entries, offline = member.broker.store.entries(), member.broker.store.offline
+    for path in () if _was_full(cluster, member) else member.disks.log_dirs:
+        held = {key for key, entry in entries.items() if entry.log_dir == path}
+        found = {} if path in offline else read_offset_checkpoints(path).entries
+        for file, known in found.items():
+            for topic, number in sorted(known.keys() - held):
+                yield f"{member.name}: {file} has an entry of {topic}-{number}, which is not there"
 
 
 def _is_half_removed(cluster: Cluster, member: Member, row: Mapping[str, Any]) -> bool:

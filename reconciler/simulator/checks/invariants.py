@@ -4,7 +4,8 @@
 
     staging    no wanted replica is staged while it is the only one in sync and holds acknowledged records
     purging    nothing is deleted for ever before its due time, by its machine's clock (both: ``staging_watch``)
-    fencing    no broker answers a request for one topic ID from a replica of another (``response_check``)
+    fencing    no broker answers a request for one topic ID from a replica of another, and none obeys a request of an
+               earlier controller, or to an earlier registration of itself (``response_check``)
     identity   no client reads, under one topic ID, a record that was written under another
     fewer      no record is acknowledged in a partition that is read-only, and none goes before the delay is over
                (``fewer_partitions_watch``)
@@ -29,7 +30,7 @@ from reconciler.errors import ReconcilerError
 from reconciler.simulator.checks.config_watch import ConfigWatch
 from reconciler.simulator.checks.controller_watch import ControllerWatch
 from reconciler.simulator.checks.fewer_partitions_watch import FewerPartitionsWatch
-from reconciler.simulator.checks.response_check import count_errors, wrongly_served
+from reconciler.simulator.checks.response_check import EpochCheck, count_errors, wrongly_served
 from reconciler.simulator.checks.staging_watch import StagingWatch
 from reconciler.simulator.cluster import Cluster, Member, identity_of
 from reconciler.simulator.kernel import Record, Request, Response
@@ -53,7 +54,7 @@ class Invariants:
         self._staging = StagingWatch(cluster.oracle, self.acknowledged)
         self._fewer = FewerPartitionsWatch(cluster)
         self._configs = ConfigWatch(cluster)
-        self._controller = ControllerWatch(cluster)
+        self._controller, self._epochs = ControllerWatch(cluster), EpochCheck()
         self._acknowledged: set[tuple[TopicId | str, int]] = set()
         self.looks, self._names_at = 0, -1
         self._broken: list[str] = []
@@ -114,7 +115,9 @@ class Invariants:
 
     def _served(self, member: Member, request: Request, response: Response) -> None:
         count_errors(response, self._cluster.world.history)
-        wrong = wrongly_served(member, request, response)
+        registered = self._cluster.oracle.registered(member.node_id)
+        obeyed = self._epochs.wrongly_obeyed(member, request, response, registered)
+        wrong = wrongly_served(member, request, response) or obeyed
         if wrong is not None:
             self._broken.append(wrong)
         self._broken += self._fewer.answered(member, request, response)

@@ -1,7 +1,8 @@
-"""Checks every answer of a broker against the topic ID on the disk of the replica that it comes from (KIP516-8).
+"""Checks every answer of a broker: by the topic ID on the disk of the replica that it comes from, and by its epochs.
 
 The answers, to clients and to followers, come from the broker's ``WatchedNetwork``. The check must not ask the store's
-fence, which it tests: it reads the replica's ``partition.metadata`` itself.
+fence, which it tests: it reads the replica's ``partition.metadata`` itself. A controller's request to an earlier
+registration of the broker, or of an earlier controller, is never obeyed. Source: KIP516-8; FACTS §4.2, §4.5.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.scan import read_metadata_file
+from logstore.store import LogStore
 from reconciler.protocol import LeaderAndIsrResponse, StopReplicaResponse, UpdateMetadataResponse
 from reconciler.simulator.cluster import Member
 from reconciler.simulator.kernel import (
@@ -24,6 +26,7 @@ from reconciler.simulator.kernel import (
     Journal,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    Numbered,
     ProduceRequest,
     ProduceResponse,
     Request,
@@ -32,6 +35,7 @@ from reconciler.simulator.kernel import (
 
 _ASKS = (FetchRequest, ProduceRequest, ListOffsetsRequest, EpochEndRequest)
 _ANSWERS = (FetchResponse, ProduceResponse, ListOffsetsResponse, EpochEndResponse)
+_OBEYED = (LeaderAndIsrResponse, StopReplicaResponse, UpdateMetadataResponse)
 
 
 def wrongly_served(member: Member, request: Request, response: Response) -> str | None:
@@ -64,6 +68,29 @@ def wrongly_served(member: Member, request: Request, response: Response) -> str 
         return None  # the disk failed, or was replaced after that, and the broker has not noticed yet
     found = _topic_id(f"{entry.log_dir}/{entry.path}", at)
     return None if found == request.topic_id else f"{what}, and {entry.path} on its disk has {found or 'none'}"
+
+
+class EpochCheck:
+    """Checks that each broker of a cluster obeys no request that is of an earlier registration or controller."""
+
+    def __init__(self) -> None:
+        """Begin; no request was answered yet."""
+        self._obeyed: dict[int, tuple[LogStore, int]] = {}
+
+    def wrongly_obeyed(self, member: Member, request: Request, response: Response, registered: int) -> str | None:
+        """Describe what is wrong with an answer; None: nothing. ``registered``: the transaction of the registration."""
+        if not isinstance(request, Numbered) or not isinstance(response, _OBEYED) or response.error != KafkaError.NONE:
+            return None
+        sent, store = request.request, member.broker.store
+        before = self._obeyed.get(member.node_id)
+        newest = before[1] if before is not None and before[0] is store else -1
+        self._obeyed[member.node_id] = store, max(newest, sent.controller_epoch)
+        what = f"{member.name} obeyed a {type(sent).__name__} of controller epoch {sent.controller_epoch}"
+        if sent.controller_epoch < newest:
+            return f"{what}, and had obeyed one of {newest} before"
+        if -1 < sent.broker_epoch < registered:
+            return f"{what} to its registration {sent.broker_epoch}, and it is registered as {registered}"
+        return None
 
 
 def count_errors(response: Response, journal: Journal) -> None:

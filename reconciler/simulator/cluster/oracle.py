@@ -12,6 +12,7 @@ from layout.topic import TopicPartition
 from reconciler.simulator.controller import FewerPartitionsRequest, decode_fewer_partitions
 from reconciler.simulator.kernel import PartitionMode
 from reconciler.simulator.zookeeper import (
+    BROKERS,
     CLUSTER_CONFIG,
     CONFIGS,
     DELETE_PARTITIONS,
@@ -58,6 +59,9 @@ class Oracle:
         self._leaving: dict[TopicPartition, tuple[ExpectedReplica, ...]] = {}
         self._adding: dict[TopicPartition, frozenset[int]] = {}
         self.left: set[PartitionIdentity] = set()
+        self._steady: dict[tuple[TopicId, int, int], str] = {}
+        self._unsteady: set[tuple[TopicId, int, int]] = set()
+        self._led_since: dict[tuple[TopicId, int], int] = {}
         self._read_at = -1
         self._brokers: tuple[int, frozenset[int]] = (-1, frozenset())
 
@@ -97,6 +101,11 @@ class Oracle:
         if self._brokers[0] != written:
             self._brokers = written, frozenset(read_brokers(self._session))
         return set(self._brokers[1])
+
+    def registered(self, node_id: int) -> int:
+        """The number of the transaction that registered a broker; -1: it is not registered."""
+        found = self._session.find(f"{BROKERS}/{node_id}")
+        return -1 if found is None else found.czxid
 
     def topics(self) -> dict[str, TopicId | None]:
         """Full name → topic ID, of every topic that is not being deleted."""
@@ -152,6 +161,19 @@ class Oracle:
         self._read()
         return _replicas_on({**self._wanted, **self._leaving}, node_id)
 
+    def is_steady(self, topic_id: TopicId, number: int, node_id: int) -> bool:
+        """Whether a broker's replica of a partition, by its topic ID, is wanted, and was since it was wanted first.
+
+        One whose topic was moved to another name is not: to brokers it is a new one.
+        """
+        self._read()
+        return (topic_id, number, node_id) in self._steady and (topic_id, number, node_id) not in self._unsteady
+
+    def was_led(self, topic_id: TopicId, number: int, before: int) -> bool:
+        """Whether a partition, by its topic ID, had its first leader before the transaction of this number."""
+        self._read()
+        return self._led_since.get((topic_id, number), before) < before
+
     def adding(self) -> dict[TopicPartition, frozenset[int]]:
         """Partition → the brokers that a reassignment adds, where one is under way."""
         self._read()
@@ -189,7 +211,23 @@ class Oracle:
                     ExpectedReplica(ids[topic], broker, leader, isr, broker in moving) for broker in brokers
                 )
         self.left |= before - _identities(self._wanted)
+        self._follow_replicas(written)
         self._read_at = written
+
+    def _follow_replicas(self, written: int) -> None:
+        """Note which replicas were not wanted for a moment, or are on their way, and which partitions are led."""
+        every = [(at, each) for at, replicas in self._wanted.items() for each in replicas if each.topic_id is not None]
+        now = {(each.topic_id, at.partition, each.node_id): at.topic for at, each in every if each.topic_id is not None}
+        self._unsteady |= {key for key, topic in self._steady.items() if now.get(key) != topic}
+        self._unsteady |= {
+            (each.topic_id, at.partition, each.node_id)
+            for at, each in every
+            if each.moving and each.topic_id is not None
+        }
+        self._steady = now
+        for at, each in every:
+            if each.isr and each.topic_id is not None:
+                self._led_since.setdefault((each.topic_id, at.partition), written)
 
     def _fewer(self, topic: str) -> int | None:
         """A topic's new number of partitions, once the others may be deleted (KIP694-3); None: no such request."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from layout.ids import TopicId
+from layout.topic import TopicPartition
 from logstore.repair import RepairStatus
 from reconciler.plan import Action, ActionKind, AppliedAction, ApplyOutcome, Plan
 from reconciler.simulator.checks.applied_plan import (
@@ -108,4 +109,13 @@ def test_a_plan_stages_what_the_znodes_do_not_want_and_only_that(new_cluster: Ne
     assert wrong(without, "orders", topic_id) == wrong(with_it, "orders", OLD) == wrong(with_it, "clicks", OLD) == ""
     assert wrong(with_it, "orders", topic_id).endswith("would stage it, though it is wanted")
     assert wrong(without, "orders", OLD).endswith("leaves it, though nobody wants it there")
+    cluster.run(for_ms=1_000)
+    active = cluster.active
+    assert active is not None
+    assert active.admin.reassign([(TopicPartition("orders", 0), (2,))])
+    cluster.run(for_ms=20_000)
+    assert wrong(with_it, "orders", topic_id) == ""
+    alone = {at: tuple(each._replace(isr=(1,)) for each in found) for at, found in cluster.oracle.wanted().items()}
+    cluster.oracle.wanted().update(alone)
+    assert wrong(with_it, "orders", topic_id).endswith("the only copy of orders-0 in sync, and a plan would stage it")
     assert wrong(without, "clicks", topic_id) == "", "the data of a topic that has another name now is renamed"

@@ -74,12 +74,15 @@ def test_a_cluster_in_which_nothing_is_wrong_comes_to_rest_and_is_as_it_must_be(
 
 
 # KIP516-5
-def test_another_controllers_full_requests_find_nothing_to_do_at_rest(cluster: Cluster) -> None:
+def test_another_controllers_full_requests_find_nothing_to_do_at_rest(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     invariants, active = Invariants(cluster), cluster.active
     assert active is not None
     epoch = active.broker.broker.controller_epoch
     check_full_changes_nothing(cluster, invariants)
     assert all(each.broker.broker.controller_epoch > epoch for each in cluster.members.values())
+    monkeypatch.setattr(cluster.oracle, "is_steady", lambda *_: False)
     cluster.members[2].broker.store.stage([ORDERS], "NOT_ASSIGNED", "a bug")
     with pytest.raises(BrokenInvariantError, match="FULL requests to a cluster at rest changed its disks: restore 1"):
         check_full_changes_nothing(cluster, invariants)
@@ -160,6 +163,13 @@ def test_what_is_staged_long_after_its_due_time_or_without_a_record_is_reported(
     due = moment(late.record.due_ms)
     assert f"broker-3 has {late.location}, which was due at {due}, and it is {moment(now_ms)}" in wrong
     assert f"broker-3 has {nameless.location}, which has no record" in wrong
+
+
+def test_a_checkpoint_entry_of_what_is_not_there_is_reported(cluster: Cluster) -> None:
+    cluster.run(for_ms=70_000)
+    file = place(cluster, 1).parent / "recovery-point-offset-checkpoint"
+    file.write_bytes(file.read_bytes().replace(b"orders", b"ghosts"))
+    assert f"broker-1: {file.name} has an entry of ghosts-0, which is not there" in rest_of(cluster)
 
 
 def test_an_audit_that_says_something_else_is_reported_at_rest_and_in_between(

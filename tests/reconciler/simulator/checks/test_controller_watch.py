@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 
 import pytest
 
@@ -46,6 +47,18 @@ def test_old_replicas_that_are_dropped_before_a_new_one_is_in_sync_are_told(
     monkeypatch.setattr(Reassignments, "_is_complete", lambda reassignments, partition: True)
     with pytest.raises(BrokenInvariantError, match=r"orders-0 is reassigned, and \[3\] of its new replicas"):
         reassign(cluster)
+
+
+def test_a_partition_that_is_forgotten_while_its_disk_is_away_is_told(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletion, "GONE", frozenset(KafkaError))
+    member = cluster.members[2]
+    lies_in = member.broker.store.get(TopicPartition("orders", 1)).log_dir
+    member.disks.fail(member.disks.log_dirs.index(lies_in), Random(1))
+    with pytest.raises(BrokenInvariantError, match="orders-1 is deleted, and broker-2 has its replica still"):
+        cluster.delete_partitions("orders", 1)
+        cluster.run(for_ms=90_000)
 
 
 def test_a_partition_that_is_forgotten_while_a_broker_has_it_is_told(

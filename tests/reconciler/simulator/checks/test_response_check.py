@@ -11,7 +11,8 @@ from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.store import LogStore
-from reconciler.simulator.checks.response_check import wrongly_served
+from reconciler.protocol import LeaderAndIsrRequest, LeaderAndIsrResponse
+from reconciler.simulator.checks.response_check import EpochCheck, wrongly_served
 from reconciler.simulator.cluster import Cluster
 from reconciler.simulator.kernel import (
     CONSUMER,
@@ -21,6 +22,7 @@ from reconciler.simulator.kernel import (
     ListOffsetsRequest,
     ListOffsetsResponse,
     MetadataRequest,
+    Numbered,
     ProduceRequest,
     Record,
     Request,
@@ -118,3 +120,23 @@ def test_a_disk_that_failed_unnoticed_is_no_reason_to_complain(new_cluster: NewC
     assert wrongly_served(member, ListOffsetsRequest(ORDERS, topic_id), FINE) is None
     member.disks.replace(number)
     assert wrongly_served(member, ListOffsetsRequest(ORDERS, topic_id), FINE) is None
+
+
+def test_a_request_of_an_earlier_controller_or_to_an_earlier_registration_is_not_obeyed(
+    new_cluster: NewCluster,
+) -> None:  # FACTS §4.2
+    cluster = new_cluster(1)
+    member, seen, registered = cluster.members[1], EpochCheck(), cluster.oracle.registered(1)
+    assert registered > 0 == cluster.oracle.registered(2) + 1
+    done, refused = (LeaderAndIsrResponse(error, ()) for error in (KafkaError.NONE, KafkaError.STALE_CONTROLLER_EPOCH))
+
+    def wrong(controller_epoch: int, broker_epoch: int, answer: LeaderAndIsrResponse = done) -> str:
+        request = Numbered(1, LeaderAndIsrRequest(1, controller_epoch, (), broker_epoch))
+        return seen.wrongly_obeyed(member, request, answer, registered) or ""
+
+    assert wrong(5, registered) == wrong(5, -1) == wrong(4, registered, refused) == wrong(6, registered) == ""
+    assert wrong(5, registered).endswith("of controller epoch 5, and had obeyed one of 6 before")
+    assert wrong(6, registered - 1).endswith(f"its registration {registered - 1}, and it is registered as {registered}")
+    cluster.stop_broker(1)
+    cluster.start_broker(1)
+    assert wrong(5, -1) == "", "a broker that starts again has forgotten what it obeyed"

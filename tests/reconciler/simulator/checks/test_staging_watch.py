@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.simulator.admin import DeletePartitions
+from reconciler.simulator.admin import NOT_GIVEN, CreateTopic, DeletePartitions
 from reconciler.simulator.checks import BrokenInvariantError, Invariants
 from reconciler.simulator.checks.staging_watch import StagingWatch
 from reconciler.simulator.cluster import Cluster
@@ -26,9 +27,14 @@ ORDERS = TopicPartition("orders", 0)
 
 
 @pytest.fixture
-def watched(new_cluster: NewCluster) -> tuple[Cluster, Invariants]:
-    """A cluster with a topic whose replicas are on all three brokers."""
-    cluster = new_cluster()
+def watched(new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch) -> tuple[Cluster, Invariants]:
+    """A cluster with a topic whose replicas are on all three brokers, and were not wanted there all the time."""
+    return watch(new_cluster(), monkeypatch)
+
+
+def watch(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> tuple[Cluster, Invariants]:
+    """Make that topic in a new cluster."""
+    monkeypatch.setattr(cluster.oracle, "is_steady", lambda *_: False)
     invariants = Invariants(cluster)
     cluster.create_topic("orders", 1, 3)
     cluster.produce("orders", 2)
@@ -41,6 +47,17 @@ def stage(cluster: Cluster, invariants: Invariants) -> Path:
     (found,) = cluster.members[2].broker.store.stage([ORDERS], "NOT_ASSIGNED", "").staged
     invariants.look(everywhere=True)
     return Path(found.log_dir, found.location)
+
+
+def create_without_leader(cluster: Cluster) -> TopicId:
+    """Stop broker 2, and create a topic with a replica there alone."""
+    cluster.stop_broker(2)
+    active = cluster.active
+    assert active is not None
+    active.admin.create_topics([CreateTopic("orders", NOT_GIVEN, NOT_GIVEN, {0: [2]})])
+    topic_id = cluster.oracle.topic_id("orders")
+    assert topic_id is not None
+    return topic_id
 
 
 @pytest.mark.parametrize(
@@ -72,6 +89,79 @@ def test_a_staged_directory_that_is_gone_before_it_is_due_is_reported(watched: t
     with pytest.raises(
         BrokenInvariantError, match=rf"broker-2 lost deleting/{path.name}, \d+ ms too early: it was due at 2"
     ):
+        invariants.look(everywhere=True)
+
+
+def test_a_replica_that_was_wanted_all_the_time_is_not_staged(new_cluster: NewCluster) -> None:
+    cluster = new_cluster()
+    invariants, topic_id = Invariants(cluster), cluster.create_topic("orders", 1, 3)
+    cluster.run(for_ms=1_000)
+    with pytest.raises(BrokenInvariantError, match=f"orders-0 of topic ID {topic_id}, which was wanted all the time"):
+        stage(cluster, invariants)
+
+
+def test_what_a_plan_made_before_its_partition_had_a_leader_is_staged_by_the_first_request_and_comes_back(
+    new_cluster: NewCluster,
+) -> None:
+    cluster = new_cluster()
+    invariants, member = Invariants(cluster), cluster.members[2]
+    topic_id = create_without_leader(cluster)
+    member.broker.maintain(lambda store: store.create(ORDERS, topic_id))
+    member.start()
+    invariants.look()
+    end_ms = cluster.world.now_ms + 5_000
+    while cluster.world.now_ms < end_ms and cluster.world.run(1, for_ms=end_ms - cluster.world.now_ms):
+        invariants.look()
+    done = cluster.world.history.reached
+    assert (done["operation stage"], done["operation restore"]) == (1, 1)
+    cluster.stop_broker(2)
+    cluster.start_broker(2)
+    invariants.look(everywhere=True)
+    with pytest.raises(BrokenInvariantError, match=f"orders-0 of topic ID {topic_id}, which was wanted all the time"):
+        stage(cluster, invariants)
+
+
+def test_a_record_without_the_checkpoint_entries_of_its_replica_is_reported(
+    watched: tuple[Cluster, Invariants], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, invariants = watched
+    cluster.run(for_ms=70_000)
+    real: Callable[..., Any] = staging.StagedRecord
+    monkeypatch.setattr(staging, "StagedRecord", lambda *args: real(*args)._replace(checkpoints={}))
+    with pytest.raises(BrokenInvariantError, match="staged orders-0 without its entry in recovery-point-offset-check"):
+        stage(cluster, invariants)
+
+
+def test_each_of_two_replicas_that_a_move_there_and_back_stages_is_compared_with_its_own_entries(
+    new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, invariants = watch(new_cluster(directory_ids=True), monkeypatch)
+    invariants.look(everywhere=True)
+    member = cluster.members[2]
+    here = member.disks.log_dirs.index(member.broker.store.get(ORDERS).log_dir)
+    back = member.broker.store.log_dirs[here].identity.directory_id
+    assert back is not None
+    member.alter_log_dir(ORDERS, 1 - here)  # nobody wrote a checkpoint yet
+    cluster.stop_broker(2)
+    member.broker.maintain(lambda store: store.move(ORDERS, back))
+    cluster.start_broker(2)
+    invariants.look(everywhere=True)
+    found = [each.record.checkpoints for each in member.broker.store.staged() if each.record is not None]
+    assert sorted(map(len, found)) == [0, 2]
+
+
+def test_a_replica_that_is_made_anew_though_its_disk_is_away_is_reported(new_cluster: NewCluster) -> None:
+    cluster = new_cluster()
+    invariants, topic_id = Invariants(cluster), cluster.create_topic("orders", 1, 3)
+    cluster.run(for_ms=1_000)
+    member = cluster.members[2]
+    number = member.disks.log_dirs.index(member.broker.store.get(ORDERS).log_dir)
+    cluster.stop_broker(2)
+    member.disks.fail(number, Random(1))
+    cluster.start_broker(2)
+    invariants.look(everywhere=True)
+    member.broker.store.create(ORDERS, topic_id)
+    with pytest.raises(BrokenInvariantError, match=f"made 0 of topic ID {topic_id} anew, which lies on a disk"):
         invariants.look(everywhere=True)
 
 
@@ -128,6 +218,21 @@ def test_what_a_crash_takes_back_is_not_lost(watched: tuple[Cluster, Invariants]
     if path.exists():
         path.rename(live)
     cluster.start_broker(2)
+    invariants.look(everywhere=True)
+
+
+def test_what_a_crash_brings_back_was_staged_before(
+    watched: tuple[Cluster, Invariants], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, invariants = watched
+    path, member = stage(cluster, invariants), cluster.members[2]
+    member.broker.store.restore(member.broker.store.staged()[0])
+    invariants.look(everywhere=True)
+    monkeypatch.setattr(cluster.oracle, "is_steady", lambda *_: True)
+    monkeypatch.setattr(cluster.oracle, "was_led", lambda *_, **__: True)
+    cluster.crash_broker(2)
+    if not path.exists():
+        (path.parent.parent / "orders-0").rename(path)
     invariants.look(everywhere=True)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from layout.topic import TopicPartition
 from logstore import KafkaError
-from reconciler.simulator.admin import DeletePartitions
+from reconciler.simulator.admin import NOT_GIVEN, CreateTopic, DeletePartitions
 from reconciler.simulator.cluster import ExpectedReplica, Oracle, identity_of
 from reconciler.simulator.controller import FewerPartitionsRequest, encode_fewer_partitions
 from reconciler.simulator.kernel import PartitionMode
@@ -95,3 +95,36 @@ def test_partitions_that_are_deleted_are_gone_for_everybody(new_cluster: NewClus
     assert (cluster.oracle.leaving(), list(cluster.oracle.wanted())) == ([], [ORDERS])
     topic_id = cluster.oracle.topic_id("orders")
     assert cluster.oracle.left == {identity_of(TopicPartition("orders", each), topic_id) for each in (1, 2)}
+
+
+def test_a_replica_is_steady_from_its_topics_creation_until_it_is_not_wanted_or_on_its_way(
+    new_cluster: NewCluster,
+) -> None:
+    cluster = new_cluster()
+    oracle, topic_id = cluster.oracle, cluster.create_topic("orders", assignment={0: [1, 2]})
+    assert [oracle.is_steady(topic_id, 0, node_id) for node_id in (1, 2, 3)] == [True, True, False]
+    for brokers in ((1, 3), (1, 2)):
+        active = cluster.active
+        assert active is not None
+        assert active.admin.reassign([(ORDERS, brokers)])[ORDERS].error is KafkaError.NONE
+        oracle.wanted()
+        cluster.run(for_ms=20_000)
+    assert [oracle.is_steady(topic_id, 0, node_id) for node_id in (1, 2, 3)] == [True, False, False]
+    cluster.delete_topic("orders")
+    assert not oracle.is_steady(topic_id, 0, 1)
+
+
+def test_a_partition_is_led_from_its_first_leader_on(new_cluster: NewCluster) -> None:
+    cluster = new_cluster()
+    cluster.stop_broker(2)
+    active, oracle = cluster.active, cluster.oracle
+    assert active is not None
+    active.admin.create_topics([CreateTopic("orders", NOT_GIVEN, NOT_GIVEN, {0: [2]})])
+    topic_id = oracle.topic_id("orders")
+    assert topic_id is not None
+    before = cluster.zookeeper.nodes.last_transaction
+    assert not oracle.was_led(topic_id, 0, before + 1)
+    cluster.start_broker(2)
+    cluster.run(for_ms=5_000)
+    after = cluster.zookeeper.nodes.last_transaction
+    assert (oracle.was_led(topic_id, 0, after + 1), oracle.was_led(topic_id, 0, before)) == (True, False)
