@@ -4,7 +4,7 @@ First the faults are repaired: disks come back, machines are switched on, no mor
 has some time. After that, this must hold::
 
     brokers    each has exactly the replicas that the controller wants, under the right topic IDs, on its disks and in
-               memory, and no leftovers
+               memory, and no leftovers but copies whose original was on a disk that was replaced
     staging    nothing is staged beyond its due time, by its machine's clock, and the purge after that
     requests   another controller's FULL requests change nothing
     files      a broker has few files open on each disk, and checkpoints have entries of what lies there alone
@@ -12,9 +12,9 @@ has some time. After that, this must hold::
     audit      the audit gives every disk the verdicts that follow from the znodes
     replicas   the in-sync ones hold the same records on their disks, all of their own topic ID, and serve these
     records    if acknowledged means synced, and no disk was lost, every acknowledged record can be read
-    deletion   when all delays are over too, no disk holds anything of a deleted topic
+    deletion   when all delays are over too, no disk holds anything of a deleted topic but such copies
 
-Source: DESIGN §4, §5; KIP516-5, KIP516-6, KIP516-10; KIP694-4.
+Source: DESIGN §4, §5; KIP516-3, KIP516-5, KIP516-6, KIP516-10; KIP694-4.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from layout.errors import DamagedFileError
+from layout.ours import MOVE_RECORD, parse_move_record
 from layout.topic import TopicPartition
 from logstore import DEFAULTS, parse_duration
+from logstore.journal import log_dir_key
 from logstore.log_dir import read_offset_checkpoints
 from reconciler.simulator.checks.expected_verdicts import audit_differences, scanned_rows
 from reconciler.simulator.checks.invariants import BrokenInvariantError, Invariants
@@ -213,7 +216,7 @@ def let_delays_pass(cluster: Cluster, invariants: Invariants) -> None:
         f"{member.name} has {row['name']}, of topic ID {row['topic_id']}, which nobody knows"
         for member in cluster.members.values()
         for row in scanned_rows(member)
-        if row["topic_id"] is not None and row["topic_id"] not in known
+        if row["topic_id"] is not None and row["topic_id"] not in known and not _waits_for_lost_disk(member, row)
     ]
     if wrong:
         raise BrokenInvariantError("after all delays: " + "; ".join(wrong[:8]))
@@ -254,7 +257,9 @@ def _wrong_on_member(cluster: Cluster, member: Member, rows: Sequence[Mapping[st
     wanted = cluster.oracle.on(member.node_id)
     live: dict[TopicPartition, str | None] = {}
     for row in rows:
-        if row["kind"] in _LEFTOVER_KINDS and not _is_half_removed(cluster, member, row):
+        if row["kind"] in _LEFTOVER_KINDS and not (
+            _is_half_removed(cluster, member, row) or _waits_for_lost_disk(member, row)
+        ):
             yield f"{member.name}: {row['name']} is left over"
         elif row["kind"] == "live":
             live[TopicPartition(row["topic"], row["partition"])] = row["topic_id"]
@@ -289,6 +294,22 @@ def _is_half_removed(cluster: Cluster, member: Member, row: Mapping[str, Any]) -
     """
     was_replaced = any(f" {member.name}  disk_replaced: " in line for line in cluster.world.history.lines)
     return was_replaced and row["kind"] == "foreign" and not os.listdir(f"{row['log_dir']}/{row['name']}")
+
+
+def _waits_for_lost_disk(member: Member, row: Mapping[str, Any]) -> bool:
+    """Whether a directory is the copy of a move from a disk that the machine has no more.
+
+    Whether the original was staged, so that the copy is all there is, only that disk says. So the copy waits for it,
+    for ever where the disk was replaced: nothing but a person may end that (KIP516-3).
+    """
+    if row["kind"] != "future":
+        return False
+    try:
+        with open(f"{row['log_dir']}/{row['name']}/{MOVE_RECORD}", "rb") as file:
+            record = parse_move_record(file.read())
+    except (FileNotFoundError, DamagedFileError):
+        return False
+    return record.source_log_dir not in {log_dir_key(each) for each in member.broker.store.log_dirs}
 
 
 def _too_many_files(cluster: Cluster) -> Iterator[str]:

@@ -10,8 +10,10 @@ import pytest
 
 from layout import partition_metadata
 from layout.ids import TopicId
+from layout.ours import MoveRecord, encode_move_record
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, KafkaError
+from logstore.journal import log_dir_key
 from logstore.store import LogStore
 from reconciler.broker.carry_out import StoreExecutor
 from reconciler.broker.decision import ActionResult, DecidedAction
@@ -145,6 +147,22 @@ def test_an_empty_tier_that_lost_its_marker_is_let_be_where_a_disk_of_the_machin
     wrong = rest_of(cluster)
     assert "broker-2: org is left over" in wrong and "broker-3: net is left over" in wrong
     assert "broker-3: org" not in wrong
+
+
+def test_a_copy_whose_original_was_on_a_disk_that_is_no_more_may_wait_for_ever(cluster: Cluster) -> None:
+    member, topic_id = cluster.members[3], cluster.oracle.topic_id("orders")
+    assert topic_id is not None
+    here = log_dir_key(member.broker.store.log_dirs[1])
+    copies = ((1, here), (2, "AtgGav8yQjiaJ3rTXE7VCA"), (3, None))
+    for number, source in copies:
+        copy = Path(member.disks.log_dirs[0], f"orders-0.{number:032x}-future")
+        copy.mkdir()
+        if source is not None:
+            record = MoveRecord("orders", 0, topic_id, source, "orders-0", "orders-0")
+            (copy / "moving.json").write_bytes(encode_move_record(record))
+    wrong = rest_of(cluster)
+    left = {number: f"broker-3: orders-0.{number:032x}-future is left over" in wrong for number, _ in copies}
+    assert left == {1: True, 2: False, 3: True}
 
 
 def test_what_is_staged_long_after_its_due_time_or_without_a_record_is_reported(
