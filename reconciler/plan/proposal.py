@@ -10,7 +10,7 @@ The case table has judged each replica. The verdicts lead to these actions::
     STRAY and not wanted                     if the operator chose strays: give it a due time where it lies; one without
                                              a topic ID only if the operator chose that too, and the replica that lives
                                              in its place is in sync
-    MISSING                                  create, in log dirs that are ours; a real broker does that itself
+    MISSING                                  create, in log dirs that are ours, unless RENAMED; real brokers do it
     DUPLICATE, DAMAGED, CHECKPOINT_ENTRY, LEFTOVER         left to ``logstore repair``
     MARKED_DELETE and wanted, FUTURE_ABANDONED, FOREIGN    left to a person
     everything else                          nothing; it is counted
@@ -152,6 +152,7 @@ _LEFT = frozenset(
     }
 )
 
+_OTHER_NAME = "its data is live here under another topic name, so nothing takes its place"
 ReplicaKey = tuple[BrokerKey, str | None, int | None]
 """A broker, a topic by name or by ID, and a partition."""
 
@@ -175,11 +176,13 @@ class PlanDraft:
         default_factory=lambda: defaultdict(list)
     )
     _stays: set[ReplicaKey] = field(default_factory=set)
-    """Live replicas, by topic name, that are not staged."""
+    """Live replicas, by the topic name on the disk and in the metadata, that are not staged."""
     _in_place: dict[ReplicaKey, tuple[str, bool]] = field(default_factory=dict)
     """Live replicas, by topic name, that are as they should be → their paths, and whether they are in sync."""
     _ids: dict[tuple[BrokerKey, str], set[str]] = field(default_factory=lambda: defaultdict(set))
     """Topic IDs of all replicas of a topic on this broker, live, staged or stray."""
+    _renamed: set[ReplicaKey] = field(default_factory=set)
+    """Live replicas, by topic ID, whose topic has another name in the metadata."""
 
     def fill(self) -> None:
         """Find an action, or a reason to leave it alone, for each judged row."""
@@ -254,6 +257,9 @@ class PlanDraft:
         if judged.verdict is Verdict.OK and judged.wanted is not None:
             lives = (f"{row['log_dir']}/{row['name']}", bool(judged.wanted["in_sync"]))
             self._in_place[broker, row["topic"], row["partition"]] = lives
+        if judged.verdict is Verdict.RENAMED:
+            self._renamed.add((broker, row["topic_id"], row["partition"]))
+            self._stays.add((broker, judged.row.id_topic, row["partition"]))
         if row["topic"] and row["topic_id"]:
             self._ids[broker, row["topic"]].add(row["topic_id"])
 
@@ -344,6 +350,8 @@ class PlanDraft:
         above = epoch_above(self.view.epochs.get((row["log_dir"], row["name"])), judged.wanted)
         if others:
             self._leave(judged, f"other replicas of topic {row['topic']} here hold topic ID {others[0]}, not {wanted}")
+        elif (broker, wanted, row["partition"]) in self._renamed:
+            self._leave(judged, _OTHER_NAME, command=self._call(judged).doctor())
         elif above is not None:
             self._leave(judged, f"{judged.evidence}; {above}", command=self._call(judged).repair())
         else:
@@ -383,15 +391,16 @@ class PlanDraft:
         load = Counter(each.observed["log_dir"] for each in self.view.judged if each.observed is not None)
         for cluster, all_judged in self.view.judged_of.items():
             for each in all_judged:
-                gone = each.verdict is Verdict.MISSING or each.verdict is Verdict.STALE_ID
-                if each.wanted is None or not gone:
+                if each.wanted is None or each.verdict not in (Verdict.MISSING, Verdict.STALE_ID):
                     continue
-                broker = BrokerKey(cluster, each.wanted["node_id"])
-                log_dirs = of_broker[broker]
-                comes_back = (broker, each.wanted["topic_id"], each.wanted["partition"]) in returning
-                if comes_back or not log_dirs or any(log_dir.scheme is None for log_dir in log_dirs):
+                broker, placed = BrokerKey(cluster, each.wanted["node_id"]), each.wanted["directory_id"]
+                log_dirs, key = of_broker[broker], (broker, each.wanted["topic_id"], each.wanted["partition"])
+                if key in returning or not log_dirs or any(log_dir.scheme is None for log_dir in log_dirs):
                     continue
-                assigned = [each_dir for each_dir in log_dirs if _is_assigned(each_dir, each.wanted)]
+                if key in self._renamed:
+                    self._leave(each, _OTHER_NAME, command=self._call(each).doctor())
+                    continue
+                assigned = [each_dir for each_dir in log_dirs if placed and each_dir.row["directory_id"] == placed]
                 home = assigned[0] if assigned else min(log_dirs, key=lambda log_dir: load[log_dir.path])
                 load[home.path] += 1
                 self._create(each, each.wanted, home)
@@ -433,11 +442,6 @@ class PlanDraft:
             created_ms=self.view.created.get((row["log_dir"], row["name"])),
         )
         self.candidates.append((action, judged))
-
-
-def _is_assigned(log_dir: ScannedLogDir, wanted: Row) -> bool:
-    """Whether the metadata assigns a replica to this very log dir."""
-    return wanted["directory_id"] is not None and log_dir.row["directory_id"] == wanted["directory_id"]
 
 
 def _is_last_copy(judged: Judged) -> bool:

@@ -3,7 +3,7 @@
 ::
 
     made       it stages each replica that nobody wants there, by the znodes, and no other one, and none that is the
-               only one in sync
+               only one in sync; it makes none empty that is live there under another name
     refused    a plan that is too old, or of other disks, changes nothing; every other one is carried out
     the same   what it stages or restores is what it was made for, byte for byte, and stays so
     empty      it makes nothing empty that lies staged, whole
@@ -86,15 +86,18 @@ def _replicas_below(log_dir: str) -> Iterator[tuple[int, FoundReplica]]:
 
 
 def wrongly_planned(plan: Plan, rows: Sequence[Mapping[str, Any]], oracle: Oracle, node_id: int) -> Iterator[str]:
-    """Yield each live replica that a plan should stage and does not, or the other way round.
+    """Yield each live replica that a plan should stage and does not, or the other way round, or would make once more.
 
     ``rows``: of the scan that it was made from.
     """
     assigned, ids = oracle.assigned(node_id), {name: str(topic_id) for name, topic_id in oracle.known().items()}
     staged = {(each.log_dir, each.name) for each in plan.actions if each.kind is ActionKind.STAGE}
     copies = Counter((row["topic"], row["partition"]) for row in rows if row["kind"] == "live")
+    made = {(each.wanted_topic_id, each.partition) for each in plan.actions if each.kind is ActionKind.CREATE}
     for row in rows:
         topic, topic_id = row["topic"], row["topic_id"]
+        if row["kind"] == "live" and topic_id is not None and (topic_id, row["partition"]) in made:
+            yield f"broker {node_id} has {row['name']} of topic ID {topic_id}, and a plan would make it empty once more"
         if row["kind"] != "live" or row["metadata_state"] != "ok" or copies[topic, row["partition"]] > 1:
             continue
         # Data of a topic that has another name by now is renamed, and not staged.

@@ -239,8 +239,8 @@ def test_a_copy_is_told_where_nothing_of_it_would_be_staged(broker: PlanBroker) 
 def test_a_copy_is_told_where_a_plan_only_brings_something_back(broker: PlanBroker) -> None:
     first, second = (path / "meta.properties" for path in broker.log_dirs)
     second.write_bytes(first.read_bytes())
-    broker.wanted("back", CLICKS, 0)
-    broker.stray("back-0", CLICKS)
+    broker.wanted("back", ORDERS, 0)
+    broker.stray("back-0", ORDERS)
     assert shut(broker) == [Gate.LOG_DIR]
 
 

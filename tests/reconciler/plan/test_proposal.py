@@ -171,6 +171,26 @@ def test_missing_replicas_are_made_in_log_dirs_that_are_ours_alone(tmp_path: Pat
     assert sorted(lines(ours.plan())) == [("create", "orders-0"), ("create", "orders-2"), ("stage", "orders-0")]
 
 
+def test_nothing_takes_the_place_of_data_that_is_live_under_a_former_topic_name(tmp_path: Path) -> None:
+    broker = PlanBroker(tmp_path, "flat")
+    broker.wanted("orders", ORDERS, 0, 1, 2)
+    broker.replica("orders-0", ORDERS)
+    with LogDir.open(broker.paths[0]) as log_dir:
+        stage(log_dir, [candidate(topic_id=ORDERS)], NOW_MS)
+    broker.replica("orders-1", None)
+    for partition in range(3):
+        broker.replica(f"kicks-{partition}", ORDERS)
+    plan = broker.plan()
+    assert plan.actions == ()
+    reason = "its data is live here under another topic name, so nothing takes its place"
+    assert {each.name: each.reason for each in plan.left_alone} == {
+        f"deleting/{ORDERS}_0": "the metadata wants it, and a replica of the partition is live",
+        "orders-1": reason,
+        "orders-2": reason,
+    }
+    assert {each.next.split()[1] for each in plan.left_alone if each.reason == reason} == {"doctor"}
+
+
 def test_a_replica_is_made_on_the_log_dir_to_which_the_metadata_assigns_it(tmp_path: Path) -> None:
     broker = PlanBroker(tmp_path, "flat")
     for partition in range(3):

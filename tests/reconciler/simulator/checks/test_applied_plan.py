@@ -118,4 +118,7 @@ def test_a_plan_stages_what_the_znodes_do_not_want_and_only_that(new_cluster: Ne
     alone = {at: tuple(each._replace(isr=(1,)) for each in found) for at, found in cluster.oracle.wanted().items()}
     cluster.oracle.wanted().update(alone)
     assert wrong(with_it, "orders", topic_id).endswith("the only copy of orders-0 in sync, and a plan would stage it")
+    makes = action(ActionKind.CREATE, None, topic_id)
+    assert wrong([makes], "clicks", topic_id).endswith("a plan would make it empty once more")
+    assert "once more" not in wrong([makes], "clicks", NEW)
     assert wrong(without, "clicks", topic_id) == "", "the data of a topic that has another name now is renamed"
