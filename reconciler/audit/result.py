@@ -255,7 +255,6 @@ def conclude(
         queries.append(ID_CHANGES)
     log_dirs = query(_LOG_DIRS)
     brokers = _brokers(disks, log_dirs, states)
-    fleet = [finding for q in queries for finding in _fleet(query, q, search)]
     return AuditResult(
         engine=engine,
         audited_ms=now_ms,
@@ -267,7 +266,7 @@ def conclude(
         doubts={verdict: number for verdict, number in _sums(by_log_dir, "doubts").items() if number},
         fleet=(
             *own_metadata(states, log_dirs),
-            *fleet,
+            *(finding for each in queries for finding in _fleet(query, each, search)),
             *other_clusters(states, log_dirs),
             *far_inventories(states, log_dirs, now_ms, gap_ms),
             *(_unreported(query, states, brokers) if inventoried else ()),
