@@ -135,7 +135,7 @@ class Situation:
         repairable: how many actions a plan of repairs would have; None: not known.
         uncertain: damaged replicas, and replicas without topic ID, whose topic ID nothing makes certain.
         on_zookeeper: whether the broker runs in ZooKeeper mode for good, and so writes missing topic IDs by itself.
-        unreadable: log dirs that this user may not read, so that nothing is known of what lies there.
+        unreadable: log dirs that this user may not read, or something in them, so that nothing is known of it.
         without_lock: log dirs without the lock file that every change needs, on whose disks no file can be made.
         freed: locations of the largest staged replicas on full disks whose time has not come; none where they would
             give back too little to matter.

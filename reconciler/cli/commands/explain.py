@@ -12,7 +12,7 @@ from reconciler.cli.frame import (
     Format,
     choose_metadata,
     fallback_records,
-    is_forbidden,
+    forbidden_in,
     is_of_settings,
     log_dir_of_path,
     log_dirs_in,
@@ -56,7 +56,7 @@ def _explain(path: str, call: Call, now_ms: int) -> Explanation:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     home, fallback = log_dir_of_path(path), fallback_records(call.fallback)
-    if home is None and is_forbidden(path):
+    if home is None and forbidden_in(path) is not None:
         raise UsageError(f"{path} cannot be read: {os.strerror(errno.EACCES)}; nothing is known of what lies there")
     rows = [] if home is None else scan_rows(home.log_dir, fallback)
     row = next((each for each in rows if home is not None and each["name"] == home.name), None)

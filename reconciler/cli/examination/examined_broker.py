@@ -33,7 +33,7 @@ from reconciler.cli.examination.staged_replicas import count_staged, recorded_el
 from reconciler.cli.frame import (
     Inputs,
     broker_in_question,
-    is_forbidden,
+    forbidden_in,
     read_policy,
     run_join,
     show_busy,
@@ -186,7 +186,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
         due_inside=due_inside,
         undecided=looked.undecided,
         on_zookeeper=start.asked.mode is Mode.ZOOKEEPER and not start.asked.migrating,
-        unreadable=tuple(filter(is_forbidden, call.log_dirs)),
+        unreadable=tuple(filter(None, map(forbidden_in, call.log_dirs))),
         repairable=looked.repairable,
         uncertain=(*looked.uncertain, *(unclaimed_strays(judged) if trust is MetadataTrust.GOOD else ())),
         without_lock=tuple(

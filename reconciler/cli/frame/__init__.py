@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconciler.cli.frame.inputs import (
         Inputs,
         PathInLogDir,
-        is_forbidden,
+        forbidden_in,
         log_dir_of_path,
         log_dirs_in,
         read_inputs,
@@ -102,7 +102,7 @@ else:
             ),
             "engines": ("AuditJob", "fit_address_space", "run_embedded", "run_join", "run_spark"),
             "inputs": (
-                "Inputs", "PathInLogDir", "is_forbidden", "log_dir_of_path", "log_dirs_in",
+                "Inputs", "PathInLogDir", "forbidden_in", "log_dir_of_path", "log_dirs_in",
                 "read_inputs", "refuse_part_of_log_dir", "report_unreadable", "sort_inputs", "sort_paths",
             ),
             "lifecycle": (
@@ -134,7 +134,7 @@ __all__ = [
     "PathInLogDir", "Returning", "SecondLook", "SuggestingGroup", "TwinSearch", "abandon_output", "ask_again",
     "broker_in_question", "broker_options", "carry_out", "change_options", "change_store", "check_output",
     "check_question", "choose_metadata", "describe_staged", "destination", "detail", "fallback_records",
-    "fallback_records_option", "find_log_dirs", "fit_address_space", "interrupt_on_signals", "is_forbidden",
+    "fallback_records_option", "find_log_dirs", "fit_address_space", "forbidden_in", "interrupt_on_signals",
     "is_of_settings", "is_output_unread", "is_standard", "log_dir_of_path", "log_dirs_in", "may_be_unread",
     "metadata_option", "note_json", "on_signals", "open_page", "output_options", "parse_duration_option", "parse_rate",
     "parse_share", "parse_size", "passed_on_fallback_option", "passed_on_options", "policy_option", "read_inputs",

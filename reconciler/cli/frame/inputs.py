@@ -6,9 +6,12 @@ refused only when none of its paths can be used.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from layout import checkpoint, meta_properties
@@ -31,6 +34,9 @@ from reconciler.errors import UsageError
 from reconciler.next_steps import Call
 
 STAGING_SUFFIX = f".{STAGING_DIR}"
+_LOOKED_AT = 16
+"""Replicas of a log dir that are tried, to see whether this user may read any."""
+
 _SIGNS = (meta_properties.FILE_NAME, *checkpoint.OFFSET_CHECKPOINTS)
 
 
@@ -159,14 +165,13 @@ def refuse_part_of_log_dir(path: str) -> None:
 
 
 def report_unreadable(log_dirs: Iterable[str]) -> None:
-    """Report log dirs that are there and cannot be listed: the answer is not about all that was asked for."""
+    """Report log dirs that are there and may not be read: the answer is not about all that was asked for."""
     for log_dir in log_dirs:
-        try:
-            os.scandir(log_dir).close()
-        except PermissionError as error:
-            say_incomplete(f"{log_dir} cannot be read: {error.strerror}; nothing is known of what lies there")
-        except (OSError, ValueError):
-            continue  # a log dir that is not there has a row of its own in every scan
+        place = forbidden_in(log_dir)
+        if place is not None:
+            others = "" if place == log_dir else ", and perhaps in other directories of the log dir's owner"
+            refused = os.strerror(errno.EACCES)
+            say_incomplete(f"{place} cannot be read: {refused}; nothing is known of what lies there{others}")
 
 
 def _is_inventory(path: str) -> bool:
@@ -271,12 +276,31 @@ def _is_log_dir(path: str) -> bool:
     return any(os.path.lexists(os.path.join(path, sign)) for sign in _SIGNS)
 
 
-def is_forbidden(path: str) -> bool:
-    """Whether a log dir is there, and this user may not read it."""
+def forbidden_in(log_dir: str) -> str | None:
+    """Find what this user may not read, and the log dir's owner may: the log dir, its identity or a replica.
+
+    It looks at the first few replicas: a user who is not the broker's may read all of them or none. What belongs to
+    somebody else than the log dir does is closed to the broker too, and a finding. None: there is nothing, or no log
+    dir either.
+    """
     try:
-        os.scandir(path).close()
+        with os.scandir(log_dir) as found:
+            replicas = list(islice((each.name for each in found if split_live(each.name)), _LOOKED_AT))
+        owner = os.stat(log_dir).st_uid
     except PermissionError:
-        return True
+        return log_dir
     except (OSError, ValueError):
+        return None
+    if owner == os.geteuid():
+        return None
+    looked_at = (os.path.join(log_dir, name) for name in (meta_properties.FILE_NAME, *replicas))
+    return next((place for place in looked_at if _is_closed(place, owner)), None)
+
+
+def _is_closed(place: str, owner: int) -> bool:
+    try:
+        status = os.lstat(place)
+    except OSError:
         return False
-    return False
+    needed = os.R_OK | os.X_OK if stat.S_ISDIR(status.st_mode) else os.R_OK
+    return status.st_uid == owner and not os.access(place, needed, effective_ids=True)

@@ -241,6 +241,27 @@ def test_a_log_dir_that_may_not_be_read_is_reported(as_nobody: Run) -> None:
 
 
 @pytest.mark.root
+@pytest.mark.parametrize("closed", ["orders-0", "meta.properties"])
+def test_a_user_who_may_not_read_what_the_brokers_own_user_may_is_told_so(
+    run: Run, as_nobody: Run, closed: str
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        log_dir = make_log_dir(Path(folder) / "disk", 1, {"orders-0": ORDERS})
+        (log_dir / closed).chmod(0)
+        assert "this user may not read" not in run("doctor", log_dir).stdout  # loads what nobody may not load
+        result = as_nobody("doctor", log_dir)
+        assert (result.exit_code, "Permission denied" in result.stderr) == (4, True), result.output
+        said = " ".join(result.stdout.split())
+        assert f"this user may not read {log_dir / closed}, so nothing is known of what lies there" in said
+        assert f"logstore doctor {log_dir}" in said and "--refetch" not in said
+        os.chown(log_dir, 65534, 65534)
+        own = as_nobody("doctor", log_dir)
+        assert "this user may not read" not in own.stdout, "what is closed to the broker's own user is a finding"
+        assert own.exit_code == 1
+
+
+@pytest.mark.root
 def test_no_verb_says_that_nothing_is_there_where_it_may_not_look(as_nobody: Run) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)

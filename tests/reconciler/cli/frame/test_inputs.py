@@ -17,7 +17,7 @@ from logstore.scan import scan
 from reconciler.cli.frame import (
     NO_METADATA,
     choose_metadata,
-    is_forbidden,
+    forbidden_in,
     refuse_part_of_log_dir,
     report_unreadable,
     say_problems,
@@ -154,8 +154,8 @@ def test_a_disk_that_cannot_be_listed_is_reported_and_stays_among_the_log_dirs(
     assert f"{closed} cannot be read: Permission denied; nothing is known of what lies there" in capsys.readouterr().err
     report_unreadable([*cluster.log_dirs, str(cluster.folder / "absent")])
     assert capsys.readouterr().err == ""
-    told = {path: is_forbidden(path) for path in (str(closed), *cluster.log_dirs, str(cluster.folder / "absent"))}
-    assert [path for path, forbidden in told.items() if forbidden] == [str(closed)]
+    told = {path: forbidden_in(path) for path in (str(closed), *cluster.log_dirs, str(cluster.folder / "absent"))}
+    assert [place for place in told.values() if place] == [str(closed)]
 
 
 def test_an_empty_path_is_reported_as_one() -> None:
