@@ -58,10 +58,19 @@ def foreign(known: Situation) -> bool:
 
 
 def move_foreign(known: Situation) -> Iterator[Step]:
-    """Move directories of foreign names out."""
+    """Move directories of foreign names out, and give those that were a missing replica their names again."""
     found = known.found[Verdict.FOREIGN]
-    steps = [_move_foreign(*_place(each), known.mount_points) for each in (found, *found.others)]
+    steps = [
+        _move_foreign(*_place(each), known.mount_points) if each.belongs_to is None else _named_again(each)
+        for each in (found, *found.others)
+    ]
     yield from some_of(steps, found.directories, known.call)
+
+
+def brought_back(known: Situation) -> int:
+    """Count the directories of foreign names that get the name of a missing replica again."""
+    found = known.found.get(Verdict.FOREIGN)
+    return 0 if found is None else sum(each.belongs_to is not None for each in (found, *found.others))
 
 
 def _move_foreign(log_dir: str, path: str, mount_points: Sequence[str]) -> Step:
@@ -113,13 +122,14 @@ def entries_of_renamed(known: Situation) -> int:
 def rename_back(known: Situation) -> Iterator[Step]:
     """Give replicas their names again."""
     found = known.found[Verdict.RENAMED]
-    steps = []
-    for each in (found, *found.others):
-        log_dir, path = _place(each)
-        why = f"the data is topic {each.belongs_to}'s, and was renamed by hand: give it its name again"
-        name = f"{each.belongs_to}-{each.partition}"
-        steps.append(Step(why, ToolCommand("mv", ("-nT", path, posixpath.join(log_dir, name)))))
-    yield from some_of(steps, found.number, known.call)
+    yield from some_of([_named_again(each) for each in (found, *found.others)], found.number, known.call)
+
+
+def _named_again(found: FoundVerdict) -> Step:
+    log_dir, path = _place(found)
+    own = posixpath.join(log_dir, f"{found.belongs_to}-{found.partition}")
+    why = f"the data is topic {found.belongs_to}'s, and was renamed by hand: give it its name again"
+    return Step(why, ToolCommand("mv", ("-nT", path, own)))
 
 
 def not_live(known: Situation) -> tuple[UncertainReplica, ...]:

@@ -40,7 +40,8 @@ class FoundVerdict:
         name: path of the first below its log dir.
         topic: of the first; None: not known.
         partition: of the first; None: not known.
-        belongs_to: the topic to which the metadata gives the topic ID of the first, where it is another one.
+        belongs_to: the topic to which the metadata gives the topic ID of the first, where it is another one; of a
+            directory of a foreign name, only where it is a replica that is missing.
         wanted: how many of them the metadata wants on this broker.
         directories: how many of them are directories.
         replaced: how many strays have no topic ID, and a live replica in their place that is in sync.

@@ -27,7 +27,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 |                                                                 | ``doctor``; the list ends                        |
 | a disk that is full, and nothing that a step here takes off it  | ``du``: grow it, or clear it; later              |
 |                                                                 | ``kafka-log-dirs.sh``, of what can move away     |
-| a directory of a foreign name, also in the staging directory    | ``mv`` it out of there                           |
+| a directory of a foreign name, also in the staging directory    | ``mv`` it out, or to the missing name it had     |
 | a directory that the release does not know, such as a stray     | ``mv`` it out of the log dir                     |
 | FUTURE_ABANDONED of a broker that stands still, and not wanted  | ``mv`` it out of the log dir                     |
 | a replica under another name than its topic ID has              | ``mv`` it to that name                           |
@@ -88,6 +88,7 @@ from reconciler.next_steps.findings import step_of_rule, step_of_undecided
 from reconciler.next_steps.moves import (
     UNWANTED,
     abandoned,
+    brought_back,
     entries_of_renamed,
     foreign,
     metadata_log_left,
@@ -362,7 +363,7 @@ def _made_at_start(known: Situation) -> int:
 def _start(known: Situation) -> Iterator[Step]:
     if _changes(known) or known.obstacles or known.due_inside:
         yield Step("ask once more whether the broker starts now, and what it would do", known.call.preflight())
-    back = known.wanted(*_RETURNABLE) + (known.number(Verdict.RENAMED) if renamed(known) else 0)
+    back = known.wanted(*_RETURNABLE) + brought_back(known) + (known.number(Verdict.RENAMED) if renamed(known) else 0)
     missing = max(0, _made_at_start(known) - back) + known.number(Verdict.STALE_ID) + len(_to_refetch(known))
     fetched = "; it makes what is missing anew, and fetches it from the leaders" if missing else ""
     reported = ", and tells the controllers in which of its log dirs each of them is now" if on_replaced(known) else ""
@@ -378,7 +379,7 @@ def _may_lose(known: Situation) -> Iterator[tuple[Verdict, FoundVerdict]]:
 
 def _loses(known: Situation) -> bool:
     """Whether a start makes a replica anew of which no other copy is in sync, so that its records are gone."""
-    return sum(found.sole for _, found in _may_lose(known)) > known.wanted(*_RETURNABLE)
+    return sum(found.sole for _, found in _may_lose(known)) > known.wanted(*_RETURNABLE) + brought_back(known)
 
 
 def _lost(known: Situation) -> Iterator[Step]:

@@ -160,7 +160,12 @@ def rename(replica: Path) -> None:
     replica.rename(replica.with_name("ordres-" + replica.name.rpartition("-")[2]))
 
 
-@pytest.mark.parametrize("wrong_cure", [delete_topic_id, rename])
+def rename_as_backup(replica: Path) -> None:
+    """To keep it for later, where no broker starts beside it."""
+    replica.rename(replica.with_name(f"{replica.name}.bak"))
+
+
+@pytest.mark.parametrize("wrong_cure", [delete_topic_id, rename, rename_as_backup])
 def test_a_wrong_cure_by_hand_is_put_right_by_what_is_printed(
     sick: SickBroker, wrong_cure: Callable[[Path], None]
 ) -> None:

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from layout.directory_name import MAX_DIRECTORY_NAME
+from logstore.scan import read_metadata_file
 from reconciler.desired import DesiredState
 from reconciler.next_steps import NAMED_AT_ONCE, FoundVerdict, UncertainReplica
 from reconciler.plan import led_elsewhere
 from reconciler.verdicts import URGENCY, Judged, Verdict, broker_of, with_doubt
+
+_PARTITION = re.compile(r"-[0-9]+(?![0-9])")
+"""Where the name of a replica may end in a longer one."""
 
 
 def by_verdict(judged: Sequence[Judged]) -> dict[Verdict, list[Judged]]:
@@ -69,6 +74,32 @@ def _alone(judged: Judged) -> FoundVerdict:
 
 def _is_directory(row: Mapping[str, Any]) -> bool:
     return os.path.isdir(os.path.join(row["log_dir"], row["name"]))
+
+
+def with_former_names(foreign: FoundVerdict, judged: Sequence[Judged]) -> FoundVerdict:
+    """Say of directories of foreign names which missing replica each was, by its topic ID and how its name begins.
+
+    A replica that was renamed by hand, to ``orders-0.bak``, is perhaps the only copy of its data. Of several that were
+    the same one, only the first is said to be it.
+    """
+    missing = {
+        f"{each.wanted['topic']}-{each.wanted['partition']}": each.wanted
+        for each in judged
+        if each.verdict is Verdict.MISSING and each.wanted is not None
+    }
+
+    def known(found: FoundVerdict) -> FoundVerdict:
+        name = found.name or ""
+        ends = (each.end() for each in _PARTITION.finditer(name))
+        was = next((name[:end] for end in ends if name[:end] in missing), None)
+        topic_id = None if was is None else read_metadata_file(os.path.join(found.log_dir or "", name)).topic_id
+        if was is None or topic_id is None or str(topic_id) != missing[was]["topic_id"]:
+            return found
+        wanted = missing.pop(was)
+        return replace(found, belongs_to=wanted["topic"], partition=wanted["partition"])
+
+    first, *others = (known(each) for each in (foreign, *foreign.others))
+    return replace(first, others=tuple(others))
 
 
 def live_replicas(judged: Sequence[Judged]) -> frozenset[tuple[str, int | None]]:

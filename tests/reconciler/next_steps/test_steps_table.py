@@ -409,6 +409,19 @@ def test_what_was_renamed_by_hand_gets_its_name_back_and_a_foreign_directory_goe
     assert commands(Situation(CALL, lost_and_found, mount_points=(D2,)))[0] == f"mv -n {D1}/lost+found {D1}.lost+found"
 
 
+def test_a_directory_that_was_the_only_copy_of_a_missing_replica_gets_its_name_again_instead_of_going_out() -> None:
+    copy = FoundVerdict(2, D1, "orders-0.bak", None, 0, belongs_to="orders", directories=2)
+    found = {
+        Verdict.FOREIGN: replace(copy, others=(FoundVerdict(1, D1, "notes"),)),
+        Verdict.MISSING: FoundVerdict(1, topic="orders", partition=0, sole=1),
+    }
+    situation = Situation(CALL, found)
+    assert commands(situation)[:2] == [f"mv -nT {D1}/orders-0.bak {D1}/orders-0", f"mv -n {D1}/notes {D1}.notes"]
+    assert next_steps(situation)[-1].why == "start the broker"
+    found[Verdict.FOREIGN] = replace(copy, belongs_to=None)
+    assert "had the only copy in sync" in next_steps(Situation(CALL, found))[-1].why
+
+
 def test_a_staging_directory_inside_goes_beside_the_log_dir_and_out_of_one_that_is_there_already() -> None:
     inside = Obstacle("staging_inside", "there is a staging directory inside", D1, "deleting")
     foreign = FoundVerdict(1, D1, "deleting", directories=1)
@@ -428,7 +441,8 @@ def test_a_staging_directory_inside_goes_beside_the_log_dir_and_out_of_one_that_
 @pytest.mark.parametrize("verdict", [Verdict.FOREIGN, Verdict.FUTURE_ABANDONED, Verdict.RENAMED])
 def test_several_that_are_moved_by_hand_are_each_named_and_of_the_rest_the_number_is_said(verdict: Verdict) -> None:
     named = range(NAMED_AT_ONCE)
-    each = [FoundVerdict(1, D1, f"a b-{n}", "a b", n, belongs_to="orders", directories=1) for n in named]
+    owner = "orders" if verdict is Verdict.RENAMED else None
+    each = [FoundVerdict(1, D1, f"a b-{n}", "a b", n, belongs_to=owner, directories=1) for n in named]
     several = replace(each[0], number=7, directories=7, others=tuple(each[1:]))
     *moves, look = next_steps(Situation(CALL, {verdict: several}))[:6]
     assert [step.command.argv[:3] for step in moves if step.command is not None] == [

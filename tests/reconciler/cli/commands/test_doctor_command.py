@@ -245,6 +245,28 @@ def test_seven_directories_that_are_moved_by_hand_are_named_five_at_a_time_and_a
     )
 
 
+@pytest.mark.parametrize(("held", "is_it"), [(ORDERS, True), (OLD_ORDERS, False), (None, False)])
+def test_a_replica_that_was_renamed_to_a_foreign_name_gets_its_own_again_if_its_topic_id_is_wanted(
+    cluster, fresh: str, run: Run, held: TopicId | None, is_it: bool
+) -> None:
+    log_dir = cluster.log_dir(1)
+    was = next(path for path in sorted(log_dir.iterdir()) if path.name.startswith("orders-"))
+    renamed, other = was.with_name(f"{was.name}.bak"), was.with_name(f"{was.name}0.bak")
+    was.rename(renamed)
+    other.mkdir()
+    (renamed / "partition.metadata").unlink()
+    if held is not None:
+        (renamed / "partition.metadata").write_text(f"version: 0\ntopic_id: {held}")
+    words = ("doctor", log_dir, "--metadata", fresh, "--format", "json")
+    moves = [each for each in commands(document(run(*words))) if each.startswith("mv ")]
+    assert (f"mv -nT {renamed} {was}" in moves) == is_it
+    assert (f"mv -n {renamed} {log_dir}.{renamed.name}" in moves) != is_it
+    assert f"mv -n {other} {log_dir}.{other.name}" in moves
+    subprocess.run(["bash", "-ec", "\n".join(moves)], check=True)
+    assert was.is_dir() == is_it
+    assert "FOREIGN" not in document(run(*words))["totals"]
+
+
 def test_the_folder_of_fallback_records_and_the_release_stay_in_the_commands(
     cluster, fresh: str, run: Run, tmp_path: Path
 ) -> None:
