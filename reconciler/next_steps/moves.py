@@ -111,10 +111,11 @@ def renamed(known: Situation) -> bool:
 
 def entries_of_renamed(known: Situation) -> int:
     """Count the stale checkpoint entries where all are of replicas that get their names again; else 0."""
-    found, entries = known.found.get(Verdict.RENAMED), known.found.get(Verdict.CHECKPOINT_ENTRY)
-    if found is None or entries is None or not renamed(known):
+    entries = known.found.get(Verdict.CHECKPOINT_ENTRY)
+    kinds = [known.found[verdict] for verdict in (Verdict.RENAMED, Verdict.FOREIGN) if verdict in known.found]
+    if entries is None or not (renamed(known) or brought_back(known)):
         return 0
-    names = {(each.belongs_to, each.partition) for each in (found, *found.others)}
+    names = {(each.belongs_to, each.partition) for kind in kinds for each in (kind, *kind.others) if each.belongs_to}
     listed = [(each.topic, each.partition) for each in (entries, *entries.others)]
     return entries.number if len(listed) == entries.number and names.issuperset(listed) else 0
 

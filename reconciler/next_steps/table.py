@@ -373,8 +373,7 @@ def _start(known: Situation) -> Iterator[Step]:
 def _may_lose(known: Situation) -> Iterator[tuple[Verdict, FoundVerdict]]:
     """Yield what a start makes anew, with replicas among it of which no other copy is in sync."""
     verdicts = (Verdict.MISSING, *((Verdict.ABSENT,) if on_replaced(known) else ()))
-    found = ((each, known.found[each]) for each in verdicts if each in known.found)
-    yield from ((verdict, each) for verdict, each in found if each.sole)
+    yield from ((each, known.found[each]) for each in verdicts if each in known.found and known.found[each].sole)
 
 
 def _loses(known: Situation) -> bool:

@@ -418,7 +418,10 @@ def test_a_directory_that_was_the_only_copy_of_a_missing_replica_gets_its_name_a
     situation = Situation(CALL, found)
     assert commands(situation)[:2] == [f"mv -nT {D1}/orders-0.bak {D1}/orders-0", f"mv -n {D1}/notes {D1}.notes"]
     assert next_steps(situation)[-1].why == "start the broker"
+    entry = {Verdict.CHECKPOINT_ENTRY: FoundVerdict(1, D1, "recovery-point-offset-checkpoint", "orders", 0)}
+    assert "repair" not in words(replace(situation, found=found | entry, repairable=1))
     found[Verdict.FOREIGN] = replace(copy, belongs_to=None)
+    assert "repair" in words(replace(situation, found=found | entry, repairable=1))
     assert "had the only copy in sync" in next_steps(Situation(CALL, found))[-1].why
 
 
