@@ -156,7 +156,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
     found = {verdict: found_verdict(several, in_sync, live) for verdict, several in by_verdict(judged).items()}
     fleet = with_not_given(_about(broker, call, judged, evidence.result), broker, call.log_dirs, judged)
     trust, why = judge_metadata(states.get(broker.cluster), broker, now_ms, judged, call.log_dirs)
-    if Verdict.FOREIGN in found and trust is MetadataTrust.GOOD:
+    if Verdict.FOREIGN in found:
         found[Verdict.FOREIGN] = with_former_names(found[Verdict.FOREIGN], judged)
     looked = _repair_evidence(found, evidence)
     staged, due, due_ms, due_inside = count_staged(call.log_dirs, evidence.fallback, evidence.rules, now_ms)

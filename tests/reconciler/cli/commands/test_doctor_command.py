@@ -259,6 +259,8 @@ def test_a_replica_that_was_renamed_to_a_foreign_name_gets_its_own_again_if_its_
         (renamed / "partition.metadata").write_text(f"version: 0\ntopic_id: {held}")
     words = ("doctor", log_dir, "--metadata", fresh, "--format", "json")
     moves = [each for each in commands(document(run(*words))) if each.startswith("mv ")]
+    old = commands(document(run("doctor", log_dir, "--metadata", cluster.metadata, "--format", "json")))
+    assert [each for each in old if each.startswith("mv ")] == moves, "the metadata's age is nothing to this"
     assert (f"mv -nT {renamed} {was}" in moves) == is_it
     assert (f"mv -n {renamed} {log_dir}.{renamed.name}" in moves) != is_it
     assert f"mv -n {other} {log_dir}.{other.name}" in moves
