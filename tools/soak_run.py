@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import multiprocessing
+import os
 import signal
 import sys
 import threading
@@ -150,7 +151,7 @@ def _manner(seed: int) -> tuple[str, Placement]:
 def _all_played(options: argparse.Namespace, end: float | None, stop: threading.Event) -> Iterator[Played]:
     """Play seed after seed; no more are given out at a time than keep the processes busy."""
     waiting: dict[Future[Played], tuple[int, int, int]] = {}
-    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn"), _leave_interrupts) as pool:
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn"), _obey_parent) as pool:
         for work in _work(options, end):
             if len(waiting) == 4 * options.jobs:
                 yield from _ended(waiting)
@@ -164,9 +165,18 @@ def _all_played(options: argparse.Namespace, end: float | None, stop: threading.
             yield from _ended(waiting)
 
 
-def _leave_interrupts() -> None:
-    """Leave Ctrl-C, which a terminal sends to every process, to the one that gives out the seeds."""
+def _obey_parent() -> None:
+    """Leave Ctrl-C, which a terminal sends to every process, to the one that gives out the seeds, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    # A process of a pool waits for its next task for ever, also where the one that was killed gave out the tasks.
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _ended(waiting: dict[Future[Played], tuple[int, int, int]]) -> Iterator[Played]:

@@ -8,9 +8,12 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +21,7 @@ from logstore.parallel import processors
 from reconciler.simulator.kernel import FaultRates
 from reconciler.simulator.placement import Placement
 from reconciler.simulator.runs import LeftOut, RunOutcome
+from tests.patience import PATIENCE_S
 from tools import soak_run
 from tools.machine import ROOT
 
@@ -83,6 +87,28 @@ def test_an_interrupt_ends_a_soak_in_order_with_what_it_has() -> None:
     assert soak.returncode == 130, err
     assert re.match(r"\d+ seeds, \d+ steps, ", out) and "; 0 broke a promise" in out
     assert err == "interrupted: what is being played is played to its end\n"
+
+
+def test_no_process_of_a_soak_outlives_the_one_that_was_killed() -> None:
+    command = [sys.executable, "-m", "tools.soak_run", "--hours", "1", "--steps", "5", "--brokers", "1", "--jobs", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True) as soak:
+        assert soak.stdout is not None and soak.stdout.readline().startswith("seeds from ")
+        while alive_in_session(soak.pid) < 3:
+            time.sleep(0.1)
+        soak.kill()
+    until = time.monotonic() + PATIENCE_S
+    while alive_in_session(soak.pid):
+        assert time.monotonic() < until, "a process waits for work that nobody gives out"
+        time.sleep(0.1)
+
+
+def alive_in_session(session: int) -> int:
+    """Count the processes of a session that have not ended."""
+    fields = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            fields.append(stat.read_text().rpartition(") ")[2].split())
+    return sum(state != "Z" and int(its_session) == session for state, _, _, its_session, *_ in fields)
 
 
 def test_the_first_history_of_each_broken_promise_is_shrunk(
