@@ -81,7 +81,7 @@ def rounds(skipped: Sequence[str], asked: str, processes: Sequence[str]) -> list
 def folders_in_memory(asked: Sequence[str]) -> Iterator[list[str]]:
     """The pytest argument that keeps the folders of tests in memory while this is entered.
 
-    None where there is too little of it, or the caller's own arguments say where they are to lie.
+    There is none where memory is short, or where the caller's own arguments say where they are to lie.
     """
     place = None if any(each.startswith("--basetemp") for each in asked) else memory_folder(IN_MEMORY_FROM)
     if place is None:

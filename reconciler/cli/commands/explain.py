@@ -56,8 +56,9 @@ def _explain(path: str, call: Call, now_ms: int) -> Explanation:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     home, fallback = log_dir_of_path(path), fallback_records(call.fallback)
-    if home is None and forbidden_in(path) is not None:
-        raise UsageError(f"{path} cannot be read: {os.strerror(errno.EACCES)}; nothing is known of what lies there")
+    closed = forbidden_in(path) if home is None else None
+    if closed is not None:
+        raise UsageError(f"{closed} cannot be read: {os.strerror(errno.EACCES)}; nothing is known of what lies there")
     rows = [] if home is None else scan_rows(home.log_dir, fallback)
     row = next((each for each in rows if home is not None and each["name"] == home.name), None)
     given = tuple(dict.fromkeys(map(os.path.abspath, log_dirs_in(call.log_dirs) if call.log_dirs else ())))
