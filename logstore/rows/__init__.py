@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         plain_row,
         utf8,
     )
-    from logstore.rows.uris import check_uri, is_uri, list_uri, path_of_uri
+    from logstore.rows.uris import check_uri, fetch, is_uri, join_uri, list_uri, path_of_uri, put
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -72,7 +72,7 @@ else:
                 "plain_row",
                 "utf8",
             ),
-            "uris": ("check_uri", "is_uri", "list_uri", "path_of_uri"),
+            "uris": ("check_uri", "fetch", "is_uri", "join_uri", "list_uri", "path_of_uri", "put"),
         },
     )
 
@@ -96,6 +96,7 @@ __all__ = [
     "columns_to_batch",
     "concat_columns",
     "expand",
+    "fetch",
     "find_rows",
     "fitting_rows",
     "inventories_below",
@@ -104,10 +105,12 @@ __all__ = [
     "inventory_log_dirs",
     "inventory_values",
     "is_uri",
+    "join_uri",
     "list_uri",
     "parse_scan_name",
     "path_of_uri",
     "plain_row",
+    "put",
     "read_inventory",
     "read_inventory_set",
     "to_batch",

@@ -371,7 +371,7 @@ def _dataset(path: str) -> Any:
     if form is None:
         raise InventoryError(
             f"{path} is no inventory: it is neither a Parquet file nor an Arrow file that can be read; leave it out, "
-            "or scan again"
+            "or scan again with --format parquet"
         )
     try:
         path.encode()

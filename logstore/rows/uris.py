@@ -42,6 +42,8 @@ _DENIED = (
 )
 _UNREACHED = ("NETWORK_CONNECTION", "curlCode", "Could not connect", "Connection refused", "Status(UNAVAILABLE")
 _FAILING = ("INTERNAL_FAILURE", "SERVICE_UNAVAILABLE", "SLOW_DOWN", "HTTP status 5")
+_NO_HDFS, _OF_HADOOP = "HDFS connection failed", 255
+"""What Arrow says, and the number that libhdfs gives, for an error of which only Hadoop's own words tell more."""
 _NO_BUCKET = "there is no such bucket: check its name, and the endpoint"
 _AWS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI")
 _GOOGLE = ("GOOGLE_APPLICATION_CREDENTIALS",)
@@ -259,9 +261,11 @@ def _error(shown: str, scheme: str, error: Exception) -> InventoryStoreError:
 
 
 def _refusal(scheme: str, error: Exception) -> str:
+    text = str(error)
+    if _NO_HDFS in text or (isinstance(error, OSError) and error.errno == _OF_HADOOP):
+        return "the NameNode does not answer, or refuses: check host and port (Hadoop's own words stand above)"
     if isinstance(error, OSError) and error.errno is not None:
         return os.strerror(error.errno)
-    text = str(error)
     if "NO_SUCH_BUCKET" in text or re.search(r"[Bb]ucket '.*' not found", text):
         return f"{_NO_BUCKET} (AWS_ENDPOINT_URL)"
     if any(sign in text for sign in _DENIED):

@@ -15,6 +15,8 @@ from dataclasses import replace
 
 import pyarrow.fs
 
+from logstore import InventoryStoreError
+from logstore.rows import check_uri, fetch, is_uri, join_uri, list_uri, path_of_uri, put
 from reconciler.audit import (
     AUDIT_SCHEMA_VERSION,
     FINDING_SCHEMA,
@@ -23,6 +25,7 @@ from reconciler.audit import (
     Accepted,
     AuditResult,
     BrokerCalls,
+    EarlierAudit,
     EarlierRun,
     by_urgency,
     render_report,
@@ -106,6 +109,7 @@ def run(
     **broker: str | None,
 ) -> Exit:
     """Compare log dirs with the cluster's metadata, and give each replica a verdict."""
+    report, output, previous = map(_of_this_machine, (report, output, previous))
     _check_options(memory=memory, spark=spark, master=master, jobs=jobs, report=report)
     _check_incremental(incremental, history, spark=spark)
     gap_ms, rules = parse_duration_option("--inventory-gap", inventory_gap), read_policy(broker["policy"])
@@ -114,16 +118,15 @@ def run(
     on_cluster = spark and report is not None and spark_engine.runs_on_cluster(master)
     # Executors read copies of what lies in a store, so these go where executors see them.
     inputs = sort_inputs(paths, _made(str(report), filter(os.path.isdir, paths)) if on_cluster else None)
-    check_output(Format(form), output, inputs.log_dirs, inputs.inventories.files)
+    _check_places(report, Format(form), output, inputs)
     metrics = MetricsFile(metrics_path, "audit", inputs.log_dirs)
     earlier = _open_history(history, history_days, inputs)
     last = last_audit(str(history)) if incremental else None
-    topics = None if previous is None else _topics_of(previous, report)
     now_ms = time.time_ns() // 1_000_000
     states = choose_metadata(specs, inputs, now_ms)
     call = Call((), () if NO_METADATA in specs else specs, fallback_folder, **broker)
     fallback = fallback_records(fallback_folder)
-    with _folder(report, inputs) as folder:
+    with _topics_of(previous, report) as topics, _folder(report, inputs) as folder:
         job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics, gap_ms, fallback)
         job = replace(job, with_basis=history is not None, earlier=None if last is None else last[1])
         result = (
@@ -132,21 +135,19 @@ def run(
             else run_embedded(job, jobs=jobs, memory_limit=memory)
         )
         result = with_policy(_with_inputs(result, inputs, accepted, sizes=sizes), rules)
-        if report is not None:
-            _write_report(result, report, call, earlier)
-        failure = None if history is None else _append(result, folder, history, history_days)
-        listed = _listed(chosen, Format(form), all_rows)
+        failures = _left(result, folder, report, call, earlier)
+        if history is not None:
+            failures += _append(result, folder, history, history_days)
         say(f"{result.scope} ({result.engine})")
-        if incremental:
-            say(_kept(result, None if last is None else last[0]))
-        for note in result.notes:
-            say(f"note: {note}")
+        for note in [*([_kept(result, last)] if incremental else []), *(f"note: {note}" for note in result.notes)]:
+            say(note)
         metrics.take(read_audit, result, most_topics)
         try:
-            _show(result, Format(form), output, listed, limit=limit, call=call)
+            with _placed(output) as file:
+                _show(result, Format(form), file, _listed(chosen, Format(form), all_rows), limit=limit, call=call)
         finally:
             # The findings come first: they are what was asked for, and the history may be on a full disk.
-            if failure is not None:
+            for failure in failures:
                 say_incomplete(failure)
     return metrics.written(Exit.CLEAN if result.is_clean else Exit.FINDINGS)
 
@@ -168,7 +169,7 @@ def _check_options(
         raise UsageError(f"--memory {memory}: a number and a unit are expected, for example 4GB")
     if master is not None and not spark:
         raise UsageError("--master goes with --spark")
-    if spark and report is None and spark_engine.runs_on_cluster(master):
+    if spark and (report is None or is_uri(report)) and spark_engine.runs_on_cluster(master):
         raise UsageError("a cluster needs --report with a folder that this machine and all executors see")
     if spark and jobs is not None:
         raise UsageError("--jobs is for the audit without --spark, which lists trees on all cores that Spark has")
@@ -181,12 +182,12 @@ def _check_incremental(incremental: bool, history: str | None, *, spark: bool) -
         raise UsageError("--incremental is for the audit without --spark, which judges every broker in each run")
 
 
-def _kept(result: AuditResult, last: Run | None) -> str:
+def _kept(result: AuditResult, last: tuple[Run, EarlierAudit] | None) -> str:
     """Say how many brokers an incremental audit did not judge again."""
     if last is None:
         return "the history has no run of this release that could be continued: every broker was judged"
     brokers, again = count(len(result.basis), "broker"), count(len(result.basis) - result.kept)
-    return f"{again} of {brokers} judged again; the findings of the others are those of run {last.run_id}"
+    return f"{again} of {brokers} judged again; the findings of the others are those of run {last[0].run_id}"
 
 
 def _heap(memory: str | None) -> str | None:
@@ -198,15 +199,47 @@ def _heap(memory: str | None) -> str | None:
     return f"{max(1, round(float(number) * (1024 if 'i' in unit.lower() else 1000) ** power / 2**20))}m"
 
 
-def _topics_of(previous: str, report: str | None) -> str:
-    """Find the topics of an earlier audit."""
+def _of_this_machine(place: str | None) -> str | None:
+    """Give the path that a ``file`` URI names; every other URI, and every path, stays as it is."""
+    return place if place is None else path_of_uri(place) or place
+
+
+def _check_places(report: str | None, form: Format, output: str | None, inputs: Inputs) -> None:
+    """Refuse places that cannot be written to, before any work is done.
+
+    Raises:
+        InventoryStoreError: a URI is not well formed, or its store cannot be reached.
+        UsageError: as :func:`check_output`; or files lie at the URI of the report, and would be read with the new ones.
+    """
+    if output is not None and is_uri(output):
+        check_uri(output)
+    else:
+        check_output(form, output, inputs.log_dirs, inputs.inventories.files)
+    if report is not None and is_uri(report):
+        held = list_uri(report)
+        if held:
+            raise UsageError(f"{report} holds files already, {held[0].name} for example: name a new folder")
+
+
+@contextmanager
+def _topics_of(previous: str | None, report: str | None) -> Iterator[str | None]:
+    """Provide the topics of an earlier audit, which may lie in a store; None: there is none to compare with."""
+    if previous is None:
+        yield None
+        return
+    if is_uri(previous):
+        with tempfile.TemporaryDirectory(prefix="logstore-audit-") as folder:
+            path = os.path.join(folder, TOPICS_FILE)
+            fetch(join_uri(previous, TOPICS_FILE), path)
+            yield path
+        return
     if report is not None and os.path.realpath(previous) == os.path.realpath(report):
         raise UsageError("--previous and --report name the same folder, which would overwrite what to compare with")
     _refuse_odd_bytes("--previous", previous)
     path = os.path.abspath(os.path.join(previous, TOPICS_FILE))
     if not os.path.exists(path):
         raise UsageError(f"{path}: no such file; --previous takes the folder of an earlier --report")
-    return path
+    yield path
 
 
 def _refuse_odd_bytes(option: str, path: str) -> None:
@@ -218,10 +251,10 @@ def _refuse_odd_bytes(option: str, path: str) -> None:
 
 @contextmanager
 def _folder(report: str | None, inputs: Inputs) -> Iterator[str]:
-    """Provide the folder for the findings: the folder of the report, or a temporary one."""
+    """Provide the folder for the findings: the folder of the report, or a temporary one, also for a report at a URI."""
     # An engine spills there too; where no other folder is writable, it is the current directory.
     refuse_inside(tempfile.gettempdir(), inputs.log_dirs, "set TMPDIR to another place for temporary files")
-    if report is None:
+    if report is None or is_uri(report):
         with tempfile.TemporaryDirectory(prefix="logstore-audit-") as folder:
             yield folder
         return
@@ -244,6 +277,45 @@ def _made(report: str, log_dirs: Iterable[str]) -> str:
     return os.path.abspath(report)
 
 
+@contextmanager
+def _placed(output: str | None) -> Iterator[str | None]:
+    """Give the file that ``-o`` names; for a URI, a temporary one that is put there when it is whole."""
+    if output is None or not is_uri(output):
+        yield output
+        return
+    with tempfile.TemporaryDirectory(prefix="logstore-audit-") as folder:
+        path = os.path.join(folder, "findings")
+        yield path
+        put(path, output)
+    say(f"the data is at {output}")
+
+
+def _left(result: AuditResult, folder: str, report: str | None, call: Call, earlier: Sequence[EarlierRun]) -> list[str]:
+    """Complete the report in its folder, and put it to its URI; return why that failed, in a sentence.
+
+    The summary goes last: where that is, all of it is.
+    """
+    if report is None:
+        return []
+    _write_report(result, folder, call, earlier)
+    if not is_uri(report):
+        return []
+    files = [os.path.join(above, name) for above, _, names in os.walk(folder) for name in names]
+    names = sorted(os.path.relpath(path, folder) for path in files if not _is_internal(path))
+    try:
+        for name in sorted(names, key=SUMMARY_FILE.__eq__):
+            put(os.path.join(folder, name), join_uri(report, *name.split(os.sep)))
+    except InventoryStoreError as error:
+        return [f"the report is incomplete: {error}"]
+    say(f"the report is at {report}")
+    return []
+
+
+def _is_internal(path: str) -> bool:
+    """Whether a file is Spark's own: its marks and checksums lie beside the findings."""
+    return os.path.basename(path).startswith(("_", "."))
+
+
 def _open_history(history: str | None, days: int | None, inputs: Inputs) -> Sequence[EarlierRun]:
     """Check the folder of a history before any work is done, and read the runs that a report shows."""
     if history is None:
@@ -259,18 +331,18 @@ def _open_history(history: str | None, days: int | None, inputs: Inputs) -> Sequ
     return earlier_runs(history, TREND_RUNS)
 
 
-def _append(result: AuditResult, folder: str, history: str, days: int | None) -> str | None:
-    """Add the run to its history; return why that failed, one sentence, or None."""
+def _append(result: AuditResult, folder: str, history: str, days: int | None) -> list[str]:
+    """Add the run to its history; return why that failed, in a sentence."""
     try:
         run = append_run(history, result, os.path.join(folder, TOPICS_FILE))
         say(f"this is run {run.run_id} of the history {history}")
         keep_delta_tables(history)
         removed = [] if days is None else remove_old_days(history, days, result.audited_ms)
     except HistoryError as error:
-        return str(error)
+        return [str(error)]
     if removed:
         say(f"removed from the history: {count(len(removed), 'day')}, {removed[0]} to {removed[-1]}")
-    return None
+    return []
 
 
 def _write_report(result: AuditResult, folder: str, call: Call, earlier: Sequence[EarlierRun]) -> None:

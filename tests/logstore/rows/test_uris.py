@@ -158,6 +158,18 @@ def test_nobody_at_the_address_is_told() -> None:
         list_uri(f"{FOLDER}?endpoint_override=127.0.0.1:1&scheme=http")
 
 
+@pytest.mark.parametrize("error", [OSError(255, "[Errno 255] Unknown error"), OSError("HDFS connection failed")])
+def test_what_only_hadoop_explains_is_no_unknown_error(monkeypatch: pytest.MonkeyPatch, error: OSError) -> None:
+    def opened(uri: str) -> Any:
+        raise error
+
+    monkeypatch.setattr(uris, "_open", opened)
+    with pytest.raises(
+        InventoryStoreError, match=r"^hdfs://a:1/x/: the NameNode does not answer, or refuses: check host"
+    ):
+        list_uri("hdfs://a:1/x/")
+
+
 @pytest.mark.parametrize(
     ("uri", "sentence"),
     [

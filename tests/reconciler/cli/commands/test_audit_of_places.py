@@ -11,7 +11,7 @@ from click.testing import Result
 
 from logstore.rows import list_uri
 from logstore.rows.uris import fetch, join_uri, put
-from reconciler.audit import AuditResult
+from reconciler.audit import FINDING_SCHEMA, AuditResult
 from reconciler.cli.commands import audit as audit_command
 from reconciler.cli.frame import AuditJob, run_embedded
 from tests.object_store import BUCKET, ObjectStore
@@ -135,3 +135,57 @@ def test_an_inventory_of_an_older_release_is_judged_beside_others(cluster, run: 
     assert (code, findings) == (1, whole)
     put(str(one), join_uri(PREFIX, str(one.relative_to(scanned))))
     assert found(run, cluster, PREFIX) == (1, whole)
+
+
+def test_a_report_in_a_store_is_whole_and_the_next_audit_compares_with_it(
+    cluster, run: Run, scanned: Path, s3: ObjectStore
+) -> None:
+    report, asked = f"s3://{BUCKET}/audits/today/", ("audit", scanned, "--metadata", cluster.metadata)
+    here = run(*asked, "--report", cluster.folder / "here")
+    ran = run(*asked, "--report", report)
+    assert (ran.exit_code, ran.stdout) == (here.exit_code, here.stdout)
+    assert f"logstore: the report is at {report}\n" in ran.stderr
+    files = {each.name: each.uri for each in list_uri(report) or ()}
+    assert files.keys() == {path.name for path in (cluster.folder / "here").iterdir()}
+    fetch(files["findings.parquet"], str(cluster.folder / "copy.parquet"))
+    same = [cluster.folder / "here" / "findings.parquet", cluster.folder / "copy.parquet"]
+    old, new = (sorted(map(repr, pq.read_table(path).select(FINDING_SCHEMA.names).to_pylist())) for path in same)
+    assert old == new != []
+    again = run(*asked, "--report", report)
+    assert (again.exit_code, again.stdout, "holds files already, findings.parquet" in again.stderr) == (2, "", True)
+    assert run(*asked, "--previous", report).stdout == run(*asked, "--previous", cluster.folder / "here").stdout
+    assert (
+        f"s3://{BUCKET}/none/topics.parquet: No such file" in run(*asked, "--previous", f"s3://{BUCKET}/none/").stderr
+    )
+
+
+def test_a_report_that_a_store_refuses_costs_no_finding_and_has_no_summary(
+    cluster, run: Run, scanned: Path, s3: ObjectStore
+) -> None:
+    asked = ("audit", scanned, "--metadata", cluster.metadata)
+    shown = run(*asked).stdout
+    s3.refusing = lambda method, path: method in ("PUT", "POST") and "report.html" in path
+    ran = run(*asked, "--report", f"s3://{BUCKET}/audits/broken/")
+    assert (ran.exit_code, ran.stdout) == (4, shown)
+    assert f"the report is incomplete: s3://{BUCKET}/audits/broken/report.html: access is denied" in ran.stderr
+    assert "summary.json" not in {each.name for each in list_uri(f"s3://{BUCKET}/audits/broken/") or ()}
+
+
+def test_findings_are_put_at_a_uri_when_they_are_whole(cluster, run: Run, scanned: Path, s3: ObjectStore) -> None:
+    asked = ("audit", scanned, "--metadata", cluster.metadata, "--format", "ndjson")
+    shown = run(*asked).stdout
+    for uri in (f"s3://{BUCKET}/findings.ndjson", f"file://{cluster.folder}/findings.ndjson"):
+        assert (run(*asked, "-o", uri).exit_code, run(*asked, "-o", uri).stdout) == (1, "")
+        fetch(uri, str(cluster.folder / "copy"))
+        assert (cluster.folder / "copy").read_text() == shown != ""
+    s3.refusing = lambda method, path: True
+    ran = run(*asked, "-o", f"s3://{BUCKET}/others.ndjson")
+    assert (ran.exit_code, f"s3://{BUCKET}/others.ndjson: access is denied" in ran.stderr) == (4, True)
+
+
+def test_a_cluster_of_spark_needs_a_folder_for_its_report(cluster, run: Run, scanned: Path) -> None:
+    ran = run("audit", scanned, "--spark", "--master", "spark://x:1", "--report", f"s3://{BUCKET}/audits/")
+    assert (ran.exit_code, "a cluster needs --report with a folder that this machine and all" in ran.stderr) == (
+        2,
+        True,
+    )
