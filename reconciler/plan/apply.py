@@ -11,7 +11,7 @@ In which order, and why::
     7  journals of earlier runs of the plan that were cut short get their end
 
 A plan of repairs alone may be older, and of another machine, because each file is compared byte for byte. In exchange
-a change of many steps that was cut short has to be finished before it.
+a change of many steps that was cut short has to be finished before it. No plan may be of the future.
 
 A crash leaves every replica whole. To finish, apply the plan again: what was carried out is recognised and gets the
 status ``already``. A run without anything to do changes nothing and writes no journal. Source: DESIGN §6.
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,11 +47,16 @@ from logstore.store import LogStore, Replica, StoreOptions
 from reconciler.errors import RefusedError, UsageError
 from reconciler.plan.history import UNDER_WAY, end_journals, journal_paths, read_history, write_journal
 from reconciler.plan.plan import FILE_REPAIRS, Action, ActionKind, Plan, PlannedLogDir
-from reconciler.plan.policy import DAY_MS, HOUR_MS
-from reconciler.plan.revalidate import CheckedAction, Revalidation, status_of, strangers, way_back
+from reconciler.plan.revalidate import (
+    CheckedAction,
+    Revalidation,
+    clock_behind,
+    status_of,
+    strangers,
+    too_old,
+    way_back,
+)
 from reconciler.policy import PolicyRules
-from reconciler.text import age, moment
-from reconciler.verdicts import CLOCK_TOLERANCE_MS
 
 logger = logging.getLogger(__name__)
 
@@ -179,54 +184,15 @@ def _check(plan: Plan, how: ApplyOptions) -> None:
     else:
         if plan.host != how.host and not how.any_host:
             reasons.append(f"it was made on {plan.host}, and this is {how.host} (override: --any-host)")
-        reasons += _too_old(plan, how)
-    if plan.needs_clock and not how.any_clock:
-        reasons += _clock_behind(plan, how)
+        reasons += too_old(plan, how.clock.now_ms(), how.oldest_ms)
+    if not how.any_clock:
+        reasons += clock_behind(plan, how.clock.now_ms())
     _refuse([*reasons, *strangers(log_dirs, unreadable=plan.repairs_only)])
 
 
 def _refuse(reasons: Sequence[str]) -> None:
     if reasons:
         raise RefusedError(f"the plan is not carried out, and nothing was changed: {'; '.join(reasons)}")
-
-
-def _too_old(plan: Plan, how: ApplyOptions) -> Iterator[str]:
-    """Yield reasons against a plan that is too old, or whose metadata has become too old since."""
-    now_ms = how.clock.now_ms()
-    most_ms = DAY_MS if how.oldest_ms is None else how.oldest_ms
-    old_ms = now_ms - plan.created_ms
-    if old_ms > most_ms:
-        yield f"it is {age(old_ms)} old, and {age(most_ms)} is the most (override: --max-age {old_ms // HOUR_MS + 1}h)"
-    allowed = plan.policy.get("max_age_ms", "")
-    if how.oldest_ms is None and not allowed.isdecimal():
-        return  # it was planned for metadata of any age
-    most_ms = int(allowed) if how.oldest_ms is None else how.oldest_ms
-    for source in plan.metadata:
-        as_of = source.get("timestamp_ms", "")
-        old_ms = now_ms - int(as_of) if as_of.isdecimal() else 0
-        if old_ms > most_ms:
-            yield (
-                f"{source.get('location')}, from which it was made, is {age(old_ms)} old by now, and {age(most_ms)} is "
-                f"the most (override: --max-age {old_ms // HOUR_MS + 1}h)"
-            )
-
-
-def _clock_behind(plan: Plan, how: ApplyOptions) -> Iterator[str]:
-    """Yield a reason against this machine's clock: what would be staged under it would be due too early."""
-    now_ms = how.clock.now_ms()
-    written = read_history(log_dir.path for log_dir in plan.log_dirs).memory().written
-    times = [(ms, f"the newest journal in {path}") for path, ms in written.items()]
-    for each in plan.actions:
-        times.append((max(each.modified_ms or 0, each.created_ms or 0), f"{each.log_dir}/{each.name}"))
-    if plan.repairs_only:  # a plan of another kind was held to the gate of its metadata's time as it was made
-        dated = [each for each in plan.metadata if each.get("timestamp_ms", "").isdecimal()]
-        times += [(int(each["timestamp_ms"]), f"{each.get('location')}, from which it was made,") for each in dated]
-    for ms, what in [(plan.created_ms, "it"), max(times, default=(0, ""))]:
-        if ms > now_ms + CLOCK_TOLERANCE_MS:
-            yield (
-                f"{what} is of {moment(ms)}, which is {age(ms - now_ms)} in the future: set this machine's clock, "
-                f"which says {moment(now_ms)} (override: --any-clock)"
-            )
 
 
 def _by_broker(plan: Plan) -> list[list[PlannedLogDir]]:

@@ -244,7 +244,7 @@ class Plan:
 
     @property
     def needs_clock(self) -> bool:
-        """Whether the clock must be right: a due time is made of it. No clock makes a repair of files wrong."""
+        """Whether the clock must not be behind the disks: a due time is made of it. A repair of files has none."""
         return any(action.kind not in FILE_REPAIRS for action in self.actions)
 
     def delay_of(self, action: Action) -> int:

@@ -1,4 +1,6 @@
-"""Check every action of a plan against the disks again, under the lock; an action that no longer fits is skipped.
+"""Check a plan again before it is carried out: its time, its log dirs, and under the lock every action.
+
+An action that no longer fits is skipped.
 
 A replica is the same if its path, the inode of its directory and its topic ID are the same. Its data is the same if the
 sum of the lengths of its files and the newest time of change are the same. A broker that was stopped after the plan was
@@ -33,10 +35,20 @@ from logstore.rows import VARYING, MetadataState
 from logstore.scan import Folder, ScanOptions, scan_directories
 from logstore.staging import Staged
 from logstore.store import LogStore, Replica
-from reconciler.plan.plan import CHECKPOINT_REPAIRS, FILE_REPAIRS, TOPIC_ID_REPAIRS, Action, ActionKind, PlannedLogDir
-from reconciler.plan.policy import why_forbidden
+from reconciler.plan.history import read_history
+from reconciler.plan.plan import (
+    CHECKPOINT_REPAIRS,
+    FILE_REPAIRS,
+    TOPIC_ID_REPAIRS,
+    Action,
+    ActionKind,
+    Plan,
+    PlannedLogDir,
+)
+from reconciler.plan.policy import DAY_MS, HOUR_MS, why_forbidden
 from reconciler.policy import PolicyRules
-from reconciler.text import count, moment
+from reconciler.text import age, count, moment
+from reconciler.verdicts import CLOCK_TOLERANCE_MS
 
 _BYTES, _MODIFIED = VARYING.index("bytes"), VARYING.index("modified_ms")
 
@@ -212,6 +224,56 @@ def strangers(log_dirs: Sequence[PlannedLogDir], *, unreadable: bool) -> Iterato
         found = read_identity(log_dir.path, ExpectedIdentity(log_dir.cluster_id, log_dir.node_id, log_dir.directory_id))
         if found.state is not MetadataState.OK and not (unreadable and found.state is MetadataState.UNREADABLE):
             yield f"{log_dir.path} is not the log dir that it was made for: {found.problem}"
+
+
+def too_old(plan: Plan, now_ms: int, oldest_ms: int | None) -> Iterator[str]:
+    """Yield reasons against a plan that is too old, or whose metadata has become too old since.
+
+    ``oldest_ms``: the greatest age that the operator allows; None: a day, and for the metadata what the plan allowed.
+    """
+    most_ms = DAY_MS if oldest_ms is None else oldest_ms
+    old_ms = now_ms - plan.created_ms
+    if old_ms > most_ms:
+        yield f"it is {age(old_ms)} old, and {age(most_ms)} is the most (override: --max-age {old_ms // HOUR_MS + 1}h)"
+    allowed = plan.policy.get("max_age_ms", "")
+    if oldest_ms is None and not allowed.isdecimal():
+        return  # it was planned for metadata of any age
+    most_ms = int(allowed) if oldest_ms is None else oldest_ms
+    for source in plan.metadata:
+        as_of = source.get("timestamp_ms", "")
+        old_ms = now_ms - int(as_of) if as_of.isdecimal() else 0
+        if old_ms > most_ms:
+            yield (
+                f"{source.get('location')}, from which it was made, is {age(old_ms)} old by now, and {age(most_ms)} is "
+                f"the most (override: --max-age {old_ms // HOUR_MS + 1}h)"
+            )
+
+
+def clock_behind(plan: Plan, now_ms: int) -> Iterator[str]:
+    """Yield reasons against this machine's clock: no plan is of a later time, and nothing that one to stage knows is.
+
+    What is staged under a clock that is behind would be due too early, and a plan of a later time was made under
+    one that is wrong, or was not made here at all.
+    """
+    newest = _newest(plan) if plan.needs_clock else (0, "")
+    for ms, what in [(plan.created_ms, "it"), newest]:
+        if ms > now_ms + CLOCK_TOLERANCE_MS:
+            yield (
+                f"{what} is of {moment(ms)}, which is {age(ms - now_ms)} in the future: set this machine's clock, "
+                f"which says {moment(now_ms)} (override: --any-clock)"
+            )
+
+
+def _newest(plan: Plan) -> tuple[int, str]:
+    """Return the newest time that the plan and the journals know, in ms since 1970, and of what it is."""
+    written = read_history(log_dir.path for log_dir in plan.log_dirs).memory().written
+    times = [(ms, f"the newest journal in {path}") for path, ms in written.items()]
+    for each in plan.actions:
+        times.append((max(each.modified_ms or 0, each.created_ms or 0), f"{each.log_dir}/{each.name}"))
+    if plan.repairs_only:  # a plan of another kind was held to the gate of its metadata's time as it was made
+        dated = [each for each in plan.metadata if each.get("timestamp_ms", "").isdecimal()]
+        times += [(int(each["timestamp_ms"]), f"{each.get('location')}, from which it was made,") for each in dated]
+    return max(times, default=(0, ""))
 
 
 def status_of(error: LogStoreError) -> RepairStatus:

@@ -406,14 +406,19 @@ def test_no_copy_is_staged_under_a_clock_that_is_behind_its_plan_or_the_metadata
     assert applied(plan, any_clock=True).is_complete
 
 
-def test_no_copy_is_staged_under_a_clock_that_is_behind_the_copy_and_files_are_repaired_all_the_same(
-    copies, damaged
-) -> None:
+def test_no_copy_is_staged_under_a_clock_that_is_behind_the_copy(copies) -> None:
     plan = plan_for(copies, created_ms=NOW_MS + 61_000)
     with pytest.raises(RefusedError, match=r"data/orders-0 is of 2023-11-14 22:14:21 UTC.*--any-clock"):
         applied(plan)
     assert (copies[0].path / "orders-0").exists()
-    assert applied(sealed(replace(plan_of(*actions_of(damaged)), created_ms=NOW_MS + 61_000))).is_complete
+
+
+def test_no_file_is_repaired_by_a_plan_of_the_future(damaged) -> None:
+    plan = sealed(replace(plan_of(*actions_of(damaged)), created_ms=NOW_MS + 61_000))
+    with pytest.raises(RefusedError, match=r"it is of 2023-11-14 22:14:21 UTC.*61 s in the future.*--any-clock"):
+        applied(plan)
+    assert not (damaged.path / "missing-0" / METADATA).exists()
+    assert applied(plan, any_clock=True).is_complete
 
 
 def test_a_second_run_finds_it_staged(copies) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -219,9 +220,20 @@ def test_a_plan_of_repairs_is_carried_out_as_repair_does_it(cluster, run: Run, r
     assert (again.exit_code, again.stdout.count("already")) == (0, 1)
 
 
-@pytest.mark.parametrize(
-    "option", [["--changed-data"], ["--any-host"], ["--max-age", "3d"], ["--max-age", "0h"], ["--any-clock"]]
-)
+def test_a_plan_of_repairs_of_the_future_is_carried_out_under_any_clock_alone(
+    cluster, run: Run, repair_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    week_ago = time.time_ns() - 7 * 86_400 * 10**9
+    monkeypatch.setattr("time.time_ns", lambda: week_ago)
+    for words in (["apply", repair_file], ["repair", "--apply", repair_file]):
+        refused = run(*words)
+        assert (refused.exit_code, "(override: --any-clock)" in refused.stderr) == (3, True), refused.output
+        assert "in the future: set this machine's clock" in refused.stderr
+    assert not (cluster.log_dir(1) / "orders-0" / "partition.metadata").exists()
+    assert run("apply", repair_file, "--any-clock").exit_code == 0
+
+
+@pytest.mark.parametrize("option", [["--changed-data"], ["--any-host"], ["--max-age", "3d"], ["--max-age", "0h"]])
 def test_an_option_that_no_repair_has_a_use_for_is_refused(
     cluster, run: Run, repair_file: Path, option: list[str]
 ) -> None:
