@@ -7,6 +7,7 @@ any that it prints in turn.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
@@ -41,6 +42,7 @@ class Call:
         mode: value of ``--mode``; None: as the log dirs tell.
         metadata_log_dir: value of ``--metadata-log-dir``; None: among the log dirs.
         policy: value of ``--policy``; None: there is no policy.
+        opened: the options that open gates for a plan of repairs, as they are typed; None: none are needed.
     """
 
     log_dirs: tuple[str, ...] = ()
@@ -50,6 +52,7 @@ class Call:
     mode: str | None = None
     metadata_log_dir: str | None = None
     policy: str | None = None
+    opened: str | None = None
 
     @property
     def _paths(self) -> tuple[str, ...]:
@@ -122,7 +125,7 @@ class Call:
         kinds = [("--only", kind) for kind in sorted(only)]
         chosen = [*kinds, *(("--adopt-topic-id", topic) for topic in sorted(adopted))]
         chosen += [("--keep", path) for path in sorted(kept)]
-        words = tuple(word for pair in chosen for word in pair)
+        words = (*(word for pair in chosen for word in pair), *shlex.split(self.opened or ""))
         plan_file = ADOPTION_FILE if adopted else REPAIR_FILE
         passed_on = (*self._broker, *self._fallback)
         return Command("repair", (*self._paths, *self._sources, *words, *passed_on, "-o", plan_file))

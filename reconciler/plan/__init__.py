@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from reconciler.plan.apply import AppliedAction, ApplyOptions, ApplyOutcome, apply_plan
     from reconciler.plan.evidence import PlanView, RepairView
     from reconciler.plan.file import action_fields, encode_plan, parse_plan
-    from reconciler.plan.gate_inputs import led_elsewhere
+    from reconciler.plan.gate_inputs import led_elsewhere, shut_for_repair
     from reconciler.plan.gates import BrokerFacts, CandidateFacts, GateInputs, GatesShutError, MetadataFacts, refusals
     from reconciler.plan.history import UNDER_WAY, History, end_journals, journal_paths, read_history, write_journal
     from reconciler.plan.plan import (
@@ -22,7 +22,15 @@ if TYPE_CHECKING:
         Plan,
         PlannedLogDir,
     )
-    from reconciler.plan.policy import ALLOWABLE, INTERNAL_TOPICS, Gate, PlanChoice, Policy, is_internal_topic
+    from reconciler.plan.policy import (
+        ALLOWABLE,
+        ALLOWABLE_FOR_REPAIR,
+        INTERNAL_TOPICS,
+        Gate,
+        PlanChoice,
+        Policy,
+        is_internal_topic,
+    )
     from reconciler.plan.proposal import PlanOrigin, make_plan
     from reconciler.plan.repair_proposal import RepairChoice, propose_repair, uncertain_replicas
 else:
@@ -32,7 +40,7 @@ else:
             "apply": ("AppliedAction", "ApplyOptions", "ApplyOutcome", "apply_plan"),
             "evidence": ("PlanView", "RepairView"),
             "file": ("action_fields", "encode_plan", "parse_plan"),
-            "gate_inputs": ("led_elsewhere",),
+            "gate_inputs": ("led_elsewhere", "shut_for_repair"),
             "gates": ("BrokerFacts", "CandidateFacts", "GateInputs", "GatesShutError", "MetadataFacts", "refusals"),
             "history": ("History", "UNDER_WAY", "end_journals", "journal_paths", "read_history", "write_journal"),
             "plan": (
@@ -46,7 +54,15 @@ else:
                 "REPAIRS",
                 "STAGING_ACTIONS",
             ),
-            "policy": ("ALLOWABLE", "Gate", "INTERNAL_TOPICS", "PlanChoice", "Policy", "is_internal_topic"),
+            "policy": (
+                "ALLOWABLE",
+                "ALLOWABLE_FOR_REPAIR",
+                "Gate",
+                "INTERNAL_TOPICS",
+                "PlanChoice",
+                "Policy",
+                "is_internal_topic",
+            ),
             "proposal": ("PlanOrigin", "make_plan"),
             "repair_proposal": ("RepairChoice", "propose_repair", "uncertain_replicas"),
         },
@@ -54,6 +70,7 @@ else:
 
 __all__ = [
     "ALLOWABLE",
+    "ALLOWABLE_FOR_REPAIR",
     "FILE_REPAIRS",
     "INTERNAL_TOPICS",
     "REPAIRS",
@@ -93,6 +110,7 @@ __all__ = [
     "propose_repair",
     "read_history",
     "refusals",
+    "shut_for_repair",
     "uncertain_replicas",
     "write_journal",
 ]

@@ -26,7 +26,7 @@ from reconciler.desired import BrokerKey, DesiredState, by_cluster
 from reconciler.errors import RefusedError
 from reconciler.plan.plan import PlannedLogDir
 from reconciler.text import json_objects
-from reconciler.verdicts import UNWANTED, Judged, Row, Verdict, broker_of, compare
+from reconciler.verdicts import UNWANTED, Judged, Neighbours, Row, Verdict, broker_of, compare
 
 if TYPE_CHECKING:
     from logstore.scan import Observation
@@ -311,6 +311,13 @@ class RepairView:
         """Count the live directories of a replica on its broker; 1 where the broker is unknown."""
         broker = broker_of(row)
         return self.copies[broker, row["topic"], row["partition"]] if broker.node >= 0 else 1
+
+    def neighbours(self, judged: Judged) -> Neighbours:
+        """Count what the other replicas of a live one's broker tell about its topic ID."""
+        broker, wanted = broker_of(judged.observed or {}), judged.row.wanted_topic_id
+        names = self.topics_of_id.get((broker, wanted), ())
+        holders = sum(self.ids_of_topic[broker, name][wanted] for name in names)
+        return Neighbours(holders, broker in self.on_kraft, self.number[broker], self.without_file[broker])
 
     def _files(self, rows: Sequence[Row], adopted: Collection[str]) -> Iterator[tuple[str, str]]:
         """Yield log dir and path of each file that repairs of some rows depend on."""

@@ -16,9 +16,16 @@ import pyarrow.compute as pc
 from logstore.rows import Kind
 from reconciler.desired import BrokerKey, DesiredState, MetadataIdentity, in_memory
 from reconciler.plan.evidence import PlanView, ScannedLogDir, copied_log_dirs
-from reconciler.plan.gates import BrokerFacts, CandidateFacts, GateInputs, MetadataFacts
+from reconciler.plan.gates import (
+    BrokerFacts,
+    CandidateFacts,
+    GateInputs,
+    MetadataFacts,
+    Refusal,
+    refusals,
+)
 from reconciler.plan.plan import STAGING_ACTIONS, Action, ActionKind
-from reconciler.plan.policy import PlanChoice, is_internal_topic
+from reconciler.plan.policy import PlanChoice, Policy, is_internal_topic
 from reconciler.text import age, count, moment
 from reconciler.verdicts import CLOCK_SKEW_MS, CLOCK_TOLERANCE_MS, Judged, Verdict, broker_of
 
@@ -129,6 +136,14 @@ def gather_gate_inputs(
         # Each log dir of a broker is opened when a plan is applied, also one in which nothing is changed.
         tuple((each.path, why) for each, why in copied_log_dirs(view.trusted) if each.broker in changed),
     )
+
+
+def shut_for_repair(
+    states: Mapping[str, DesiredState], policy: Policy, memory: EarlierRuns, now_ms: int
+) -> list[Refusal]:
+    """List the shut gates of a plan of repairs that takes topic IDs from some metadata's word, by cluster."""
+    facts = GateInputs(now_ms, tuple(_metadata(state, cluster, memory) for cluster, state in states.items()))
+    return refusals(facts, policy) if states else []
 
 
 def _of_brokers(view: PlanView, actions: Iterable[Action]) -> Counter[BrokerKey]:

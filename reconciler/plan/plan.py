@@ -215,8 +215,7 @@ class Plan:
         host: name of the machine on which the plan was made.
         user: who made the plan.
         delay_ms: least time between staging a replica and purging it, where an action has no due time of its own.
-        policy: the gates and rules that the plan was held to, as text; empty: no gates, because it has only repairs,
-            and no rules.
+        policy: the gates and rules that the plan was held to, as text; of one of repairs only the rules.
         log_dirs: every scanned log dir that can be trusted, of the brokers that a plan of repairs is about.
         metadata: the metadata sources, each as text by field: source, location, cluster, digest, age.
         actions: in the order in which they are shown.

@@ -5,7 +5,8 @@ just lost its topics makes every replica look stale. So a plan is held to gates 
 condemn what is younger than it, and nothing is condemned by what is not known. What was written less than
 :data:`reconciler.verdicts.CLOCK_SKEW_MS` before the metadata's last record counts as younger, because the clocks of two
 machines differ. Each gate has one override, except that no option lets a log dir and its copy into one plan, which
-``apply`` would refuse::
+``apply`` would refuse. A plan of repairs that takes a topic ID from the metadata's word alone is held to those of them
+that are about the metadata as a whole: a wrong ID condemns the wrong replica later::
 
     cluster      the metadata names no cluster.id, or the log dirs are of another one    --allow cluster
     broker       the metadata does not know the node.id of these log dirs                --allow broker
@@ -106,6 +107,9 @@ BY_NUMBER: Final[Mapping[Gate, str]] = {
 
 ALLOWABLE: Final = tuple(gate for gate in Gate if gate not in BY_NUMBER)
 """Gates that ``--allow`` opens."""
+
+ALLOWABLE_FOR_REPAIR: Final = (Gate.CLUSTER, Gate.TIME, Gate.INCOMPLETE, Gate.WENT_BACK, Gate.SHRUNK)
+"""Those of them that a plan of repairs is held to where it takes a topic ID from the metadata's word alone."""
 
 
 _FIELDS: Final = {

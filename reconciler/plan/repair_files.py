@@ -330,3 +330,13 @@ def _stage(worse: Row, best: Row, wanted_topic_id: str | None, why: str, view: R
         expects=sum_of(view.files[worse["log_dir"], path]),
         keeps=KeptCopy(best["log_dir"], best["name"], best["inode"], keeps_id),
     )
+
+
+def not_twice(kept: Collection[str], view: RepairView) -> Iterator[LeftAlone]:
+    """Yield a finding for each path of ``--keep`` that is no copy of a replica that is live twice."""
+    rows = (each.observed for each in view.live if each.observed is not None)
+    known = {posixpath.join(row["log_dir"], row["name"]) for row in rows if view.copies_of(row) > 1}
+    for path in sorted(set(kept) - known):
+        log_dir, name = posixpath.split(path)
+        reason = "it is no copy of a replica that is live twice, so --keep decides nothing"
+        yield LeftAlone(log_dir, name, "", reason)

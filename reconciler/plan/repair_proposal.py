@@ -14,7 +14,6 @@ to be the new topic's. Source: DESIGN §3, §6; USERS pains 1 and 2, F4; FACTS �
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -27,21 +26,22 @@ from reconciler.errors import UsageError
 from reconciler.next_steps import Call, UncertainReplica, step_of_fleet
 from reconciler.plan.evidence import RepairView, copied_log_dirs, last_epoch
 from reconciler.plan.file import sealed
-from reconciler.plan.gate_inputs import led_elsewhere
+from reconciler.plan.gate_inputs import EarlierRuns, led_elsewhere, shut_for_repair
+from reconciler.plan.gates import GatesShutError
 from reconciler.plan.plan import CHECKPOINT_REPAIRS, TOPIC_ID_REPAIRS, Action, ActionKind, LeftAlone, Plan
-from reconciler.plan.policy import PlanChoice, why_forbidden
+from reconciler.plan.policy import PlanChoice, Policy, why_forbidden
 from reconciler.plan.proposal import PlanOrigin
 from reconciler.plan.repair_files import (
     UndecidedDuplicate,
     checkpoint_actions,
     duplicates,
     leftover_action,
+    not_twice,
 )
 from reconciler.policy import PolicyRules
 from reconciler.verdicts import (
     NOTHING_SHOWS,
     Judged,
-    Neighbours,
     Row,
     Verdict,
     broker_of,
@@ -65,6 +65,8 @@ class RepairChoice:
     """Paths of copies of a replica that stay, where it is live twice, whatever their rank."""
     rules: PolicyRules = field(default_factory=PolicyRules)
     """Of a policy file: topics that are never touched or held, and longer delays."""
+    policy: Policy = field(default_factory=Policy.cautious)
+    """The gates; those about the metadata hold where a topic ID is taken from its word alone."""
 
     def __post_init__(self) -> None:
         check_fields(self, UsageError)
@@ -83,6 +85,8 @@ class _RepairDraft:
     actions: list[Action] = field(default_factory=list)
     left: list[LeftAlone] = field(default_factory=list)
     undecided: list[UndecidedDuplicate] = field(default_factory=list)
+    on_word: set[Action] = field(default_factory=set)
+    """Those that write what nothing but the metadata says."""
 
     def add(self, found: Action | LeftAlone | UndecidedDuplicate | None) -> None:
         if isinstance(found, LeftAlone):
@@ -101,14 +105,18 @@ class _RepairDraft:
 
 
 def propose_repair(
-    view: RepairView, choice: RepairChoice, origin: PlanOrigin
+    view: RepairView, choice: RepairChoice, origin: PlanOrigin, memory: EarlierRuns | None = None
 ) -> tuple[Plan, tuple[UndecidedDuplicate, ...]]:
-    """Make a plan of repairs, with its fingerprints. No gate holds it back: each repair is certain, or left alone.
+    """Make a plan of repairs, with its fingerprints. Each repair is certain, or left alone.
 
-    ``view``: the evidence, judged by the case table; ``origin`` stands in the plan.
+    Gates hold it back only where it writes a topic ID that nothing but the metadata says. ``view``: the evidence,
+    judged by the case table; ``origin`` stands in the plan; ``memory``: what the journals of earlier runs say.
 
     Returns:
         The plan, and the replicas that are live twice, of which a person has to say which copy stays.
+
+    Raises:
+        GatesShutError: one or more gates are shut.
     """
     draft = _RepairDraft(choice, origin.now_ms)
     for path, log_dir in view.log_dirs.items():
@@ -117,21 +125,43 @@ def propose_repair(
             draft.add(LeftAlone(path, ".", Verdict.ABSENT.value, reason))
     rows = [each.observed for each in view.judged if each.observed is not None]
     if choice.has(TOPIC_ID_REPAIRS):
-        for row in rows:
-            if row["kind"] in (Kind.FUTURE, Kind.STRAY):
-                reason = f"{row['problem']}; only live replicas are given their file again"
-                draft.add(_left(row, Verdict.DAMAGED, reason))
-        for judged in view.live:
-            draft.add(certain_id(judged, view, choice.adopted))
-        draft.left += stale_topics(view.live, choice.adopted)
-        draft.left += _not_found(choice.adopted, view.live)
+        _topic_ids(draft, rows, view)
     if choice.has([ActionKind.STAGE_DUPLICATE]):
         for found in duplicates(view, choice.kept):
             draft.add(found)
-        draft.left += _not_twice(choice.kept, view)
+        draft.left += not_twice(choice.kept, view)
     _on_log_dirs(draft, rows, view)
     _leave_copies(draft, view)
-    return sealed(_plan(draft, view, origin)), tuple(draft.undecided)
+    plan = sealed(_plan(draft, view, origin))
+    clusters = {view.log_dirs[each.log_dir].broker.cluster for each in draft.actions if each in draft.on_word}
+    speaking = {cluster: state for cluster, state in view.states.items() if cluster in clusters}
+    if shut := shut_for_repair(speaking, choice.policy, memory or EarlierRuns(), origin.now_ms):
+        raise GatesShutError(shut, plan)
+    return plan, tuple(draft.undecided)
+
+
+def _said_by_disk(judged: Judged, view: RepairView) -> bool:
+    """Whether the disk says the topic ID too, so that the metadata only agrees: its file, or others of its topic.
+
+    In KRaft mode a broker puts what is of a deleted topic away before it makes a replica of a new one of that name.
+    """
+    near = view.neighbours(judged)
+    return judged.row.disk_topic_id == judged.row.wanted_topic_id or bool(near.holders and near.on_kraft)
+
+
+def _topic_ids(draft: _RepairDraft, rows: Sequence[Row], view: RepairView) -> None:
+    """Add actions that write topic IDs, and note which of them rest on the metadata's word alone."""
+    for row in rows:
+        if row["kind"] in (Kind.FUTURE, Kind.STRAY):
+            reason = f"{row['problem']}; only live replicas are given their file again"
+            draft.add(_left(row, Verdict.DAMAGED, reason))
+    for judged in view.live:
+        found = certain_id(judged, view, draft.choice.adopted)
+        draft.add(found)
+        if isinstance(found, Action) and not _said_by_disk(judged, view):
+            draft.on_word.add(found)
+    draft.left += stale_topics(view.live, draft.choice.adopted)
+    draft.left += _not_found(draft.choice.adopted, view.live)
 
 
 def _leave_copies(draft: _RepairDraft, view: RepairView) -> None:
@@ -171,16 +201,6 @@ def _not_found(adopted: Collection[str], live: Sequence[Judged]) -> Iterator[Lef
     known = {each.observed["topic"] for each in live if each.observed is not None}
     for topic in sorted(set(adopted) - known):
         yield LeftAlone("", topic, "", "no live replica of this topic was found, so there is nothing to adopt")
-
-
-def _not_twice(kept: Collection[str], view: RepairView) -> Iterator[LeftAlone]:
-    """Yield a finding for each path of ``--keep`` that is no copy of a replica that is live twice."""
-    rows = (each.observed for each in view.live if each.observed is not None)
-    known = {posixpath.join(row["log_dir"], row["name"]) for row in rows if view.copies_of(row) > 1}
-    for path in sorted(set(kept) - known):
-        log_dir, name = posixpath.split(path)
-        reason = "it is no copy of a replica that is live twice, so --keep decides nothing"
-        yield LeftAlone(log_dir, name, "", reason)
 
 
 _ORDER = {kind: number for number, kind in enumerate(ActionKind)}
@@ -286,14 +306,6 @@ def _old_data(judged: Judged, row: Row, view: RepairView) -> Iterator[str]:
         yield f"{above}; if the metadata was lost and made anew, --adopt-topic-id {row['topic']}"
 
 
-def _neighbours(judged: Judged, row: Row, view: RepairView) -> Neighbours:
-    broker = broker_of(row)
-    wanted = judged.row.wanted_topic_id
-    names = view.topics_of_id.get((broker, wanted), ())
-    holders = sum(view.ids_of_topic[broker, name][wanted] for name in names)
-    return Neighbours(holders, broker in view.on_kraft, view.number[broker], view.without_file[broker])
-
-
 def _other_id(judged: Judged, row: Row, view: RepairView) -> Action | LeftAlone:
     """Decide about an adopted topic's replica whose intact file holds another topic ID than the metadata."""
     against = list(_adoption_refused(judged, row, view))
@@ -376,7 +388,7 @@ def _action(kind: ActionKind, judged: Judged, view: RepairView, evidence: str) -
 
 
 def _why_certain(judged: Judged, row: Row, view: RepairView, adopt: bool) -> str:
-    wanted, near = judged.row.wanted_topic_id, _neighbours(judged, row, view)
+    wanted, near = judged.row.wanted_topic_id, view.neighbours(judged)
     said = [f"{near.holders} other of this broker's replicas of the topic hold it" if near.holders else ""]
     said += [shown_present(judged, near) or "", "--adopt-topic-id vouches for the data" if adopt else ""]
     beside = "; ".join(dict.fromkeys(filter(None, said))) or f"nothing here denies it; but {NOTHING_SHOWS}"
@@ -397,7 +409,7 @@ def uncertain_replicas(view: RepairView) -> Iterator[UncertainReplica]:
             yield UncertainReplica(row["log_dir"], row["name"], row["topic"], row["problem"] or "", is_live=False)
         elif row.get("kind") == Kind.LIVE and view.copies_of(row) <= 1:
             found = certain_id(judged, view, ())
-            shown = shown_present(judged, _neighbours(judged, row, view)) is not None
+            shown = shown_present(judged, view.neighbours(judged)) is not None
             if isinstance(found, LeftAlone) or (found is not None and not shown):
                 left.append((judged, row, found, shown))
     elsewhere = led_elsewhere(view.states, [(broker_of(row), row["topic"], row["partition"]) for _, row, *_ in left])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -40,7 +41,12 @@ def test_after_the_zookeeper_cure_every_file_comes_back_byte_for_byte(corpus: Pa
     for path in lost:
         path.unlink()
     run = CliRunner()
-    made = run.invoke(logstore, ["repair", str(tmp_path / "broker"), "-o", str(tmp_path / "plan.json")])
+    asked = ["repair", str(tmp_path / "broker"), "-o", str(tmp_path / "plan.json")]
+    refused = run.invoke(logstore, asked)
+    # Nothing on the disk says an ID any more, and the metadata log was not uploaded after its snapshot.
+    assert (refused.exit_code, "(override: --allow incomplete)" in refused.stderr) == (3, True), refused.output
+    (opened,) = (line for line in refused.stderr.splitlines() if line.strip().startswith("logstore repair"))
+    made = run.invoke(logstore, shlex.split(opened)[1:])
     assert made.exit_code == 1, made.output
     applied = run.invoke(logstore, ["repair", "--apply", str(tmp_path / "plan.json")])
     assert applied.exit_code == 0, applied.output

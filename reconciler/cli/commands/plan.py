@@ -132,7 +132,7 @@ def run(
         plan = _planned(view, choice, now_ms)
     except GatesShutError as error:
         metrics.take(read_plan, error.plan, [refusal.gate for refusal in error.refusals])
-        return metrics.written(_show_refused(error, context, Format(form), output, call))
+        return metrics.written(show_refused(error, context, Format(form), output, call))
     metrics.take(read_plan, plan)
     _show(plan, Format(form), output)
     _say_sum(plan, choice)
@@ -147,7 +147,7 @@ def _read_view(readings: Readings, view: PlanView, now_ms: int, most_topics: int
         read_metadata(readings, state.identity, now_ms)
 
 
-def _show_refused(error: GatesShutError, context: click.Context, form: Format, output: str | None, call: Call) -> Exit:
+def show_refused(error: GatesShutError, context: click.Context, form: Format, output: str | None, call: Call) -> Exit:
     """Show a refused plan and every shut gate, and write no file that could be applied."""
     if form is Format.TABLE and output != "-":
         show_plan(error.plan)
@@ -187,7 +187,7 @@ def command_that_opens(context: click.Context, options: Iterable[tuple[str, str]
         elif option not in numbers or option == "--allow":
             for each in value if parameter.multiple else [value]:
                 words += [option] if value is True else [option, str(each)]
-    return Command("plan", (*words, *(word for pair in added for word in pair)))
+    return Command(str(context.command.name), (*words, *(word for pair in added for word in pair)))
 
 
 def _is_given(context: click.Context, name: str) -> bool:

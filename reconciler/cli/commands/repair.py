@@ -7,14 +7,19 @@ out the plan, and :mod:`logstore.repair` takes it back; this module has the thre
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+
+import click
 
 from logstore import ChangeRefusedError, NotALogDirError
 from logstore.log_dir import read_identity
 from logstore.repair import UndoOutcome, undo_repair
 from logstore.scan import scan_all
 from reconciler.cli.commands.apply import carry_out_plan
+from reconciler.cli.commands.plan import show_refused
 from reconciler.cli.frame import (
     Exit,
     Format,
@@ -25,6 +30,7 @@ from reconciler.cli.frame import (
     destination,
     is_standard,
     may_be_unread,
+    parse_duration_option,
     read_policy,
     say,
     say_problems,
@@ -39,7 +45,20 @@ from reconciler.cli.settings import Level
 from reconciler.desired import by_cluster
 from reconciler.errors import RefusedError, UsageError
 from reconciler.next_steps import Call, Step, step_of_undecided, step_of_unshown
-from reconciler.plan import ActionKind, Plan, PlanOrigin, RepairChoice, RepairView, encode_plan, propose_repair
+from reconciler.plan import (
+    ActionKind,
+    Gate,
+    GatesShutError,
+    Plan,
+    PlanOrigin,
+    Policy,
+    RepairChoice,
+    RepairView,
+    encode_plan,
+    propose_repair,
+    read_history,
+)
+from reconciler.policy import PolicyRules
 from reconciler.text import count
 from reconciler.verdicts import NOTHING_SHOWS
 
@@ -53,6 +72,8 @@ def run(
     only: tuple[str, ...],
     adopted: tuple[str, ...],
     kept: tuple[str, ...],
+    max_age: str | None,
+    allowed: tuple[str, ...],
     plan_file: str | None,
     backups: tuple[str, ...],
     any_clock: bool,
@@ -65,20 +86,25 @@ def run(
         backups, paths = (*backups, *paths), ()
     if bool(paths) + (plan_file is not None) + bool(backups) != 1:
         raise UsageError("give log dirs to plan for, or --apply PLAN, or --undo BACKUP, and one of them only")
-    if not paths and (specs or only or adopted or kept):
+    opened = [] if max_age is None else ["--max-age", max_age]
+    opened += [word for gate in allowed for word in ("--allow", gate)]
+    if not paths and (specs or only or adopted or kept or opened):
         raise UsageError(
-            "--metadata, --only, --adopt-topic-id and --keep are for making a plan: a plan is applied as it is"
+            "--metadata, --only, --adopt-topic-id, --keep, --max-age and --allow are for making a plan: a plan is "
+            "applied as it is"
         )
     if any_clock and plan_file is None:
         raise UsageError("--any-clock goes with --apply")
     now_ms = time.time_ns() // 1_000_000
-    call = Call(paths, specs, fallback_folder, **broker)
+    call = Call(paths, specs, fallback_folder, **broker, opened=shlex.join(opened) or None)
     if paths:
+        rules = read_policy(call.policy)
         choice = RepairChoice(
             frozenset(map(ActionKind, only)),
             frozenset(adopted),
             frozenset(map(os.path.abspath, kept)),
-            read_policy(call.policy),
+            rules,
+            _policy(rules, max_age, allowed),
         )
         return _make(call, choice, Format(form), output, now_ms=now_ms)
     if plan_file is not None:
@@ -86,12 +112,22 @@ def run(
     return _undo(backups, Format(form), output)
 
 
+def _policy(rules: PolicyRules, max_age: str | None, allowed: Sequence[str]) -> Policy:
+    policy = Policy.cautious().with_numbers(rules)
+    if max_age is not None:
+        policy = replace(policy, oldest_ms=parse_duration_option("--max-age", max_age))
+    return replace(policy, allowed=frozenset(map(Gate, allowed)))
+
+
 def _make(call: Call, choice: RepairChoice, form: Format, output: str | None, *, now_ms: int) -> Exit:
     inputs = sort_inputs(call.log_dirs)
     if inputs.inventories.files:
         raise UsageError(f"{inputs.inventories.files[0]} is an inventory: a repair needs the log dirs themselves")
     check_output(Format.JSON, output, inputs.log_dirs)
-    plan, undecided = _planned(inputs, call.metadata, choice, now_ms)
+    try:
+        plan, undecided = _planned(inputs, call.metadata, choice, now_ms)
+    except GatesShutError as error:
+        return show_refused(error, click.get_current_context(), form, output, call)
     if form is Format.JSON or output is not None:
         with destination(output) as out:
             out.write(encode_plan(plan))
@@ -127,7 +163,11 @@ def _planned(
     observations = scan_all(inputs.log_dirs, sizes=bool(choice.kept))
     seen = list(with_progress(observations, len(inputs.log_dirs), "scanning log dirs"))
     view = RepairView.of(seen, states, choice.adopted, now_ms)
-    plan, undecided = propose_repair(view, choice, PlanOrigin(now_ms, os.uname().nodename, user_name()))
+    history = read_history(view.log_dirs)
+    for sentence in history.unreadable:
+        warn(sentence)
+    origin = PlanOrigin(now_ms, os.uname().nodename, user_name())
+    plan, undecided = propose_repair(view, choice, origin, history.memory())
     return plan, [each.paths for each in undecided]
 
 

@@ -53,7 +53,17 @@ from reconciler.next_steps import (
     UncertainReplica,
     next_steps,
 )
-from reconciler.plan import PlanOrigin, RepairChoice, RepairView, propose_repair, uncertain_replicas
+from reconciler.plan import (
+    GatesShutError,
+    PlanOrigin,
+    Policy,
+    RepairChoice,
+    RepairView,
+    propose_repair,
+    read_history,
+    shut_for_repair,
+    uncertain_replicas,
+)
 from reconciler.policy import PolicyRules
 from reconciler.preflight import Preflight, StartEffect, look_at_broker, preflight
 from reconciler.text import moment
@@ -175,7 +185,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
     kept = {call.metadata_log_dir or call.log_dirs[0]} if start.asked.is_kraft else set()
     replaceable = [path for path in call.log_dirs if path not in kept]
     situation = Situation(
-        call=call,
+        call=replace(call, opened=looked.opened),
         found=found,
         fleet={kind: subject for kind, subject, _ in fleet},
         trust=trust,
@@ -226,14 +236,27 @@ class _RepairEvidence:
     undecided: tuple[tuple[str, ...], ...] = ()
     """The copies of each replica that is live twice, where nothing tells which is the better one."""
     uncertain: tuple[UncertainReplica, ...] = ()
+    opened: str | None = None
+    """The options that open the gates, where it takes a topic ID from the metadata's word alone."""
 
 
 def _repair_evidence(found: Mapping[Verdict, FoundVerdict], evidence: _Evidence) -> _RepairEvidence:
     if not found.keys() & frozenset(REPAIRED):
         return _RepairEvidence()
     view = RepairView.of(evidence.seen, evidence.states, (), evidence.now_ms)
-    plan, undecided = propose_repair(view, RepairChoice(), PlanOrigin(evidence.now_ms, "", ""))
-    return _RepairEvidence(len(plan.actions), tuple(each.paths for each in undecided), tuple(uncertain_replicas(view)))
+    origin, memory = PlanOrigin(evidence.now_ms, "", ""), read_history(view.log_dirs).memory()
+    policy, uncertain = Policy.cautious().with_numbers(evidence.rules), tuple(uncertain_replicas(view))
+    plan, undecided = propose_repair(view, RepairChoice(policy=Policy.kip516()), origin)
+    shut = shut_for_repair(view.states, policy, memory, evidence.now_ms)
+    try:
+        propose_repair(view, RepairChoice(policy=policy), origin, memory)
+    except GatesShutError as error:
+        shut = list(error.refusals)
+    else:
+        # What waits for other steps, or for the operator's word, is held to the same gates once its turn comes.
+        shut = shut if uncertain else []
+    opened = " ".join(word for each in shut for word in each.option or ()) or None
+    return _RepairEvidence(len(plan.actions), tuple(each.paths for each in undecided), uncertain, opened)
 
 
 def _start(call: Call, states: Mapping[str, DesiredState], now_ms: int) -> Preflight:

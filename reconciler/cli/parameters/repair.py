@@ -16,7 +16,7 @@ from reconciler.cli.frame import (
     passed_on_options,
     without_settings,
 )
-from reconciler.plan import REPAIRS, ActionKind
+from reconciler.plan import ALLOWABLE_FOR_REPAIR, REPAIRS, ActionKind
 
 _EPILOG = """\b
 Examples:
@@ -35,6 +35,11 @@ What is repaired:
   stage_duplicate            the worse copy of a replica that is live in two log dirs, or the one that --keep does not
                              name; a purge may take it after 7 d
 
+A topic ID that neither the file nor another replica of the topic on this broker says is taken from the metadata's word
+alone. As for 'logstore plan', the metadata must then be whole, of the last day, and no older than what was applied here
+before: a plan that is refused is shown with every shut gate, and the last line is the command that opens them.
+
+\b
 Never delete partition.metadata to get rid of INCONSISTENT_TOPIC_ID: that cure is of ZooKeeper's days. A KRaft broker
 sets every replica without the file aside as stray, data and all.
 """
@@ -55,6 +60,15 @@ sets every replica without the file aside as stray, data and all.
 @click.option(
     "--keep", "kept", metavar="PATH", multiple=True,
     help="Where a replica is live in two log dirs, keep this copy, and stage the other; may be given several times.",
+)  # fmt: skip
+@click.option(
+    "--max-age", metavar="TIME",
+    help="The greatest age of metadata from whose word alone a topic ID is taken. [default: 1d]",
+)  # fmt: skip
+@click.option(
+    "--allow", "allowed", metavar="GATE", multiple=True,
+    type=click.Choice([gate.value for gate in ALLOWABLE_FOR_REPAIR]),
+    help=f"Take a topic ID from its word all the same: {', '.join(ALLOWABLE_FOR_REPAIR)}.",
 )  # fmt: skip
 @click.option("--apply", "plan_file", metavar="PLAN", help="Carry out a plan that was reviewed.")
 @click.option(

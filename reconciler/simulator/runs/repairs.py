@@ -27,6 +27,7 @@ from reconciler.plan import (
     ApplyOutcome,
     Plan,
     PlanOrigin,
+    Policy,
     RepairChoice,
     RepairView,
     apply_plan,
@@ -117,10 +118,13 @@ class Repairs:
         view = RepairView.of(seen, by_cluster([state], clusters), frozenset(), now_ms)
         self._plans += 1  # of two plans of one moment, each has its own name, as if two people had made them
         origin = PlanOrigin(now_ms, member.name, f"operator {self._plans}")
-        return propose_repair(view, RepairChoice(FILE_REPAIRS), origin)[0]
+        # What the cluster says at this moment is no copy that could be old.
+        return propose_repair(view, RepairChoice(FILE_REPAIRS, policy=Policy.kip516()), origin)[0]
 
     def _applied(self, member: Member, plan: Plan) -> ApplyOutcome:
-        return apply_plan(plan, ApplyOptions(member.name, "operator", member.broker.clock, member.disks.disk))
+        return apply_plan(
+            plan, ApplyOptions(member.name, "operator", member.broker.clock, member.disks.disk, any_clock=True)
+        )
 
 
 def _check(wrong: Iterable[str]) -> None:

@@ -82,7 +82,7 @@ class RepairBroker:
             self.builder.partition(topic, text, partition, nodes, **more)
 
     def state(self, **identity: Any) -> DesiredState:
-        return self.builder.build(MetadataIdentity("kraft", "/m", CLUSTER, **identity))
+        return self.builder.build(MetadataIdentity("kraft", "/m", CLUSTER, **({"timestamp_ms": NOW_MS} | identity)))
 
     def view(self, states: Iterable[DesiredState], adopted: frozenset[str] = frozenset()) -> RepairView:
         seen = list(scan_all(list(map(str, self.log_dirs)), sizes=True))
@@ -95,10 +95,11 @@ class RepairBroker:
         adopt: Iterable[str] = (),
         only: Iterable[ActionKind] = (),
         keep: Iterable[str] = (),
+        as_of_ms: int | None = NOW_MS,
     ) -> Plan:
         """The plan; but for what it leaves alone, its file gives it back."""
         choice = RepairChoice(frozenset(only), frozenset(adopt), frozenset(keep))
-        states = [self.state()] if metadata else []
+        states = [self.state(timestamp_ms=as_of_ms)] if metadata else []
         made, _ = propose_repair(self.view(states, choice.adopted), choice, PlanOrigin(NOW_MS, "a-host", "a user"))
         assert parse_plan(encode_plan(made)) == replace(made, left_alone=())
         return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 from logstore import ChangeRefusedError
 from logstore.clock import ManualClock
 from reconciler.cli import logstore
-from reconciler.plan import ApplyOptions, Gate, GatesShutError, PlanChoice, Policy, apply_plan
+from reconciler.plan import ALLOWABLE_FOR_REPAIR, ApplyOptions, Gate, GatesShutError, PlanChoice, Policy, apply_plan
 from reconciler.plan.policy import BY_NUMBER
 from tests.reconciler.plan.premises import NOW_MS, PREMISES, Premise, World, exclude_each_other, topic_id
 
@@ -126,3 +127,32 @@ def test_the_command_refuses_it_and_the_command_that_it_prints_makes_the_plan(
 def option_of(gate: Gate) -> tuple[str, ...]:
     """The option that opens a gate; of a number, its name alone."""
     return (BY_NUMBER[gate],) if gate in BY_NUMBER else ("--allow", gate)
+
+
+OF_METADATA = {*ALLOWABLE_FOR_REPAIR, Gate.AGE}
+"""Gates about the metadata as a whole, whatever is done by it."""
+
+
+@pytest.mark.parametrize("name", [name for name, each in PREMISES.items() if each.gate in OF_METADATA])
+def test_no_repair_takes_a_topic_id_from_its_word_and_doctor_prints_the_command_that_does(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.time_ns", lambda: NOW_MS * 1_000_000)
+    monkeypatch.chdir(tmp_path)
+    world = World(tmp_path)
+    PREMISES[name].spoil(world)
+    metadata, *disks = world.build()
+    (world.disks[0] / "t0-0" / "partition.metadata").unlink()
+    asked = [*disks, "--metadata", metadata]
+    refused = CliRunner().invoke(logstore, ["repair", *asked, "-o", "kept.json"])
+    assert (refused.exit_code, (tmp_path / "kept.json").exists()) == (3, False), refused.output
+    assert "t0-0" in refused.stdout
+    assert f"override: {' '.join(option_of(PREMISES[name].gate))}" in refused.stderr
+    doctor = CliRunner().invoke(logstore, ["doctor", *asked, "--format", "json"])
+    (examined,) = json.loads(doctor.stdout)["brokers"]
+    steps = [step["command"] for step in examined["next"] if step["command"]]
+    for lines, file in ((refused.stderr.splitlines(), "kept.json"), (steps, "repair.json")):
+        repairs = (line for line in lines if line.strip().startswith("logstore repair"))
+        command = next(line for line in repairs if f"-o {file}" in line or f"--output {file}" in line)
+        result = CliRunner().invoke(logstore, shlex.split(command)[1:])
+        assert (result.exit_code, (tmp_path / file).exists()) == (1, True), result.output

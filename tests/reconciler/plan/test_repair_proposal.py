@@ -13,8 +13,9 @@ import pytest
 from layout import partition_metadata
 from layout.ids import TopicId
 from layout.ours import MISSING, sum_of
-from reconciler.plan import ActionKind, RepairChoice
-from tests.reconciler.plan.repair_broker import OLD, ORDERS, OTHER, RepairBroker, applied, done, reason
+from reconciler.plan import ActionKind, Gate, GatesShutError, Policy, RepairChoice, shut_for_repair
+from reconciler.plan.gate_inputs import EarlierRuns
+from tests.reconciler.plan.repair_broker import NOW_MS, OLD, ORDERS, OTHER, RepairBroker, applied, done, reason
 
 POINT = "recovery-point-offset-checkpoint"
 
@@ -291,3 +292,22 @@ def test_a_topic_to_adopt_that_is_in_order_is_left_as_it_is(broker: RepairBroker
     broker.wanted("orders", 0)
     plan = broker.plan(adopt=["orders"])
     assert (plan.actions, plan.left_alone) == ((), ())
+
+
+def test_old_metadata_gives_no_topic_id_that_the_disk_does_not_say_too(broker: RepairBroker) -> None:
+    broker.wanted("orders", 0, 1)
+    path = broker.replica("orders-0", None)
+    for as_of_ms, gate in ((NOW_MS - 90_000_000, Gate.AGE), (None, Gate.TIME), (NOW_MS + 90_000_000, Gate.TIME)):
+        with pytest.raises(GatesShutError) as refused:
+            broker.plan(as_of_ms=as_of_ms)
+        assert [each.gate for each in refused.value.refusals] == [gate]
+        assert done(refused.value.plan) == [("write_partition_metadata", "orders-0/partition.metadata")]
+    assert shut_for_repair(broker.view([broker.state()]).states, Policy.cautious(), EarlierRuns(), NOW_MS) == []
+    broker.file("recovery-point-offset-checkpoint", "0\n1\ngone 0 5\n")
+    old = {"as_of_ms": NOW_MS - 90_000_000}
+    assert done(broker.plan(only=[ActionKind.DROP_CHECKPOINT_ENTRIES], **old)) == [
+        ("drop_checkpoint_entries", "recovery-point-offset-checkpoint")
+    ]
+    broker.replica("orders-1")  # in KRaft mode it tells of which topic all of this name are
+    assert ("write_partition_metadata", "orders-0/partition.metadata") in done(broker.plan(**old))
+    assert not (path / "partition.metadata").exists()
