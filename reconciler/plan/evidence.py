@@ -10,12 +10,14 @@ repair, so that 100,000 replicas in order take little memory. All other rows are
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from layout import checkpoint, partition_metadata
+from layout import checkpoint, meta_properties, partition_metadata
 from layout.errors import DamagedFileError
 from layout.ours import BROKER_TEMPORARY
 from layout.scheme import Scheme
@@ -47,7 +49,8 @@ class ScannedLogDir:
         row: the row of the log dir itself.
         scheme: the layout of a log dir of ours; None for a real broker's.
         staging: path of its staging root; None: not looked for, as no repair needs it.
-        newest_ms: newest time of change of a file of its directories, in ms since 1970; None: not known.
+        newest_ms: newest time of change of a file of its directories, or of those in its root that a broker writes
+            anew, in ms since 1970; None: not known.
         held: topic and partition of every live or future directory; only repairs need it.
         foreign: names of entries that no rule knows; only repairs need it.
     """
@@ -141,7 +144,8 @@ class PlanView:
         for seen in observations:
             own = [row | {"log_dir": seen.log_dir} for row in json_objects(seen.rows.select(_PLAN_COLUMNS))]
             path = seen.log_dir
-            newest_ms = max((row["modified_ms"] for row in own if row["modified_ms"] is not None), default=None)
+            times = [*(row["modified_ms"] for row in own if row["modified_ms"] is not None), *_rewritten(path)]
+            newest_ms = max(times, default=None)
             found = ScannedLogDir(path, own[0], _scheme_of(seen), staging.get(path, path), newest_ms)
             view.log_dirs[path] = found
             # The contents of a log dir that cannot be trusted are unknown, so only its own row is judged.
@@ -172,6 +176,17 @@ class PlanView:
     def trusted(self) -> list[ScannedLogDir]:
         """Log dirs that actions may change."""
         return [log_dir for log_dir in self.log_dirs.values() if log_dir.can_be_trusted]
+
+
+_REWRITTEN = (meta_properties.FILE_NAME, *checkpoint.OFFSET_CHECKPOINTS)
+"""Files in the root of a log dir; a running broker writes most of them anew each minute."""
+
+
+def _rewritten(log_dir: str) -> Iterator[int]:
+    """Yield when each of them was written, in ms since 1970; what cannot be looked at has its own finding."""
+    for name in _REWRITTEN:
+        with suppress(OSError):
+            yield os.lstat(f"{log_dir}/{name}").st_mtime_ns // 1_000_000
 
 
 def _scheme_of(seen: Observation) -> Scheme | None:

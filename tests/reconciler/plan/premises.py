@@ -86,6 +86,7 @@ class World:
     """The metadata of plans that were applied here before."""
     journal_ms: int = NOW_MS - 20 * HOUR_MS
     future_file: bool = False
+    future_checkpoint: bool = False
 
     @property
     def disks(self) -> list[Path]:
@@ -108,6 +109,12 @@ class World:
             self._replica(self.disks[number], "moved-1", topic_id("moved"))
         if self.future_file:
             os.utime(self.disks[1] / "t1-0" / "partition.metadata", (NOW_MS / 1000 + 200_000,) * 2)
+        for path in self.disks:  # as old as the metadata, for they say what time it was at least
+            os.utime(path / meta_properties.FILE_NAME, (NOW_MS / 1000 - 7200,) * 2)
+        if self.future_checkpoint:
+            path = self.disks[1] / "replication-offset-checkpoint"
+            path.write_text("0\n0\n")
+            os.utime(path, (NOW_MS / 1000 + 200_000,) * 2)
         for number, source in enumerate(self.journals):
             journal = RunJournal(f"{number:016x}" * 4, "h", "u", self.journal_ms, self.journal_ms, (source,), ())
             name = run_journal_name(journal.started_ms, journal.plan)
@@ -314,6 +321,7 @@ PREMISES: dict[str, Premise] = {
         Gate.CLOCK, lambda world: (applied()(world), set_to(journal_ms=NOW_MS + HOUR_MS)(world))
     ),
     "a clock behind the disk": Premise(Gate.CLOCK, set_to(future_file=True)),
+    "a clock behind a checkpoint": Premise(Gate.CLOCK, set_to(future_checkpoint=True)),
     "metadata that names no cluster": Premise(Gate.CLUSTER, set_to(names_cluster=False)),
     "metadata that shrank": Premise(Gate.SHRUNK, applied(topics=40, replicas=80)),
 }
