@@ -79,7 +79,8 @@ def is_own_copy(state: DesiredState, brokers: Collection[BrokerKey]) -> bool:
     A broker keeps a copy of the cluster's metadata, which ends with it. What was deleted, re-created or moved while it
     was down is not in the copy, and its replicas look as wanted as on the day it stopped. A controller is no broker,
     and its metadata is the cluster's. So is that of a broker which is also the only voter: while it does not run,
-    nothing is deleted, created or moved. A copy of a running broker's disk has a free lock too, and says no more.
+    nothing is deleted, created or moved. But what it decided last is not in a copy that ends early, because its log was
+    cut or damaged. A copy of a running broker's disk has a free lock too, and says no more.
 
     ``brokers``: whose log dirs are judged by it.
     """
@@ -87,7 +88,7 @@ def is_own_copy(state: DesiredState, brokers: Collection[BrokerKey]) -> bool:
     return (
         identity.keeper is not None
         and not identity.keeper_runs
-        and not identity.keeper_decides
+        and not (identity.keeper_decides and not identity.ends_early)
         and any(broker.node == identity.keeper and broker.cluster == identity.cluster_id for broker in brokers)
         and identity.keeper in state.brokers.column("node_id").to_pylist()
     )

@@ -211,7 +211,8 @@ FLEET_ADVICE: Mapping[str, Advice] = {
     "OWN_METADATA": Advice(
         "The only metadata is the own copy of a broker that does not run.",
         "It ends where the broker stopped. What was deleted, re-created or moved since looks wanted, as it was on that "
-        "day: OK says nothing of it. Audit with a running broker's or a controller's metadata.",
+        "day: OK says nothing of it. Audit with a running broker's or a controller's metadata. Of an only "
+        "voter, whose own copy ends early, there is no other: start it, and ask it.",
     ),
     "INVENTORY_AGE": Advice(
         "An inventory and the metadata are of very different times.",

@@ -61,10 +61,15 @@ STOPPED = {
     "ogs59__docker-compose-kafka4.10": 1,
     "greenlemonT__kafka-temp": 1,
     "rosakim83__Boaz-pipeline": 1,
+    # Of these the only voter's log after the snapshot was not uploaded, or its beginning is gone.
+    "DeusVaulte__ChatProject": 1,
+    "MashaKosher__Internship@23643ad": 1,
+    "MashaKosher__Internship@8a93fee": 1,
+    "MashaKosher__Internship@e642a02": 1,
 }
 """How many of a tree's clusters are compared with the own metadata of a broker that does not run.
 
-The metadata of the only voter of a cluster is not counted: nothing was decided after it.
+The metadata of the only voter of a cluster is not counted where it is whole: nothing was decided after it.
 """
 
 NOTED: dict[str, str] = {

@@ -69,6 +69,12 @@ def _own_copy_sentence(state: DesiredState, inputs: Inputs, now_ms: int) -> str 
             brokers.add(BrokerKey(row["cluster_id"] or "", row["node_id"]))
     own = BrokerKey(identity.cluster_id or "", -1 if identity.keeper is None else identity.keeper)
     if identity.keeper_decides and not identity.keeper_runs and own in brokers:
+        if identity.ends_early:
+            return (
+                f"the metadata is node {identity.keeper}'s own, and ends early. It is the only voter of its cluster, "
+                "so nobody else knows what it decided last, and OK may be wrong: start it, and name it as "
+                f"kafka:HOST:PORT: {_asking_others(inputs)}"
+            )
         return (
             f"the metadata is node {identity.keeper}'s own: it is the only voter of its cluster, so nothing was "
             "decided since it stopped"

@@ -146,7 +146,7 @@ def _is_sole_log_dir(broker: int | None, states: Sequence[DesiredState]) -> bool
 def _limit(broker: int | None, states: Sequence[DesiredState]) -> str:
     """Say where the own copy of a broker that does not run ends; empty: the metadata are no such copy."""
     for identity in (state.identity for state in states):
-        if identity.keeper_decides:
+        if identity.keeper_decides and not identity.ends_early:
             continue  # nothing was decided since
         if identity.keeper is not None and identity.keeper == broker and not identity.keeper_runs:
             return (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reconciler.desired import (
@@ -100,4 +102,7 @@ def test_metadata_is_the_own_copy_of_a_judged_broker_that_does_not_run() -> None
     assert not is_own_copy(kept_by(None), judged)
     assert not is_own_copy(kept_by(1), [BrokerKey("c2", 1)])
     assert not is_own_copy(kept_by(1, decides=True), judged)  # the only voter: nothing was decided since
+    cut = kept_by(1, decides=True)
+    cut = replace(cut, identity=replace(cut.identity, ends_early=("the log is cut at offset 7",)))
+    assert is_own_copy(cut, judged)  # what it decided last is not known
     assert not is_own_copy(kept_by(9), [BrokerKey("c1", 9)])  # not registered as a broker: a controller

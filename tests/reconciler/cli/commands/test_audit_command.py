@@ -498,3 +498,12 @@ def test_the_metadata_of_a_stopped_node_that_is_the_only_voter_is_all_there_is(c
         "stopped"
     )
     assert "OWN_METADATA" not in result.output and "--metadata SOURCE" not in result.output
+
+
+def test_the_cut_metadata_of_a_stopped_only_voter_is_a_finding(cluster, run: Run) -> None:
+    cut = {"keeper": 1, "keeper_decides": True, "ends_early": ("the log is cut at offset 7",)}
+    own = save(cluster, cluster.folder / "own", timestamp_ms=AS_OF_MS, **cut)
+    result = run("audit", cluster.log_dirs[0], "--metadata", own)
+    assert (result.exit_code, "OWN_METADATA" in result.stdout) == (1, True), result.output
+    first = result.stderr.splitlines()[0]
+    assert "nobody else knows what it decided last, and OK may be wrong: start it, and name it as kafka:" in first
