@@ -125,6 +125,7 @@ class Situation:
         fleet: kinds of findings of the fleet that are about this broker, each with its subject.
         trust: how far the metadata can be believed.
         trust_why: what is wrong with the metadata, one clause; empty: nothing.
+        only_voter: whether it is this broker's own, and the broker the only voter of its cluster and stopped.
         obstacles: what keeps the broker from starting, the gravest first.
         in_use: log dirs that a running broker holds.
         full: log dirs on whose disk no record of a staged replica finds room.
@@ -178,6 +179,15 @@ class Situation:
     cluster_id: str = ""
     unnamed_disks: tuple[str, ...] = ()
     mount_points: tuple[str, ...] = ()
+    only_voter: bool = False
+
+    @property
+    def better_metadata(self) -> str:
+        """Say where better metadata comes from, up to a clause on what holds without it."""
+        if self.only_voter:
+            return "this broker is the only voter, so start it, and then name it as kafka:HOST:PORT; until it runs"
+        other = "ZooKeeper as zk:HOST:PORT" if self.on_zookeeper else "the __cluster_metadata-0 of a running controller"
+        return f"name a running broker as kafka:HOST:PORT, or {other}; without one"
 
     @property
     def purgeable(self) -> int:

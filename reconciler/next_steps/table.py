@@ -283,10 +283,9 @@ def _stands_still(known: Situation) -> bool:
 
 
 def _newer(known: Situation) -> Iterator[Step]:
-    other = "ZooKeeper as zk:HOST:PORT" if known.on_zookeeper else "the __cluster_metadata-0 of a running controller"
     yield Step(
-        f"{known.trust_why or 'the metadata cannot be relied on'}: name a running broker as kafka:HOST:PORT, or "
-        f"{other}; without one, what follows is all that can be said",
+        f"{known.trust_why or 'the metadata cannot be relied on'}: {known.better_metadata}, what follows is all that "
+        "can be said",
         known.call.doctor(source=SOURCE),
     )
 

@@ -27,7 +27,7 @@ from reconciler.cli.examination.found_verdicts import (
     with_former_names,
     without_directory_id,
 )
-from reconciler.cli.examination.metadata_trust import judge_metadata
+from reconciler.cli.examination.metadata_trust import is_only_voter, judge_metadata
 from reconciler.cli.examination.other_disks import with_not_given
 from reconciler.cli.examination.room import is_blank, is_full, takes_no_file
 from reconciler.cli.examination.staged_replicas import count_staged, recorded_elsewhere, worth_purging
@@ -88,10 +88,14 @@ class ExaminedBroker:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nobody has to act. A start that only goes on with a move between log dirs needs nobody."""
+        """Whether nobody has to act: no step is printed but for later.
+
+        A start that only goes on with a move between log dirs needs nobody.
+        """
         benign = {verdict.value for verdict in BENIGN}
         stops = (each.effect not in (StartEffect.NOTE, StartEffect.REPLACED) for each in self.start.findings)
         calm = not (self.fleet or self.situation.full) and all(name in benign for name in self.totals)
+        calm = calm and all(step.later for step in self.steps)
         return calm and (bool(self.situation.in_use) or not any(stops))
 
 
@@ -190,6 +194,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
         fleet={kind: subject for kind, subject, _ in fleet},
         trust=trust,
         trust_why=why,
+        only_voter=is_only_voter(states.get(broker.cluster), broker),
         obstacles=obstacles,
         in_use=in_use,
         full=full,

@@ -13,6 +13,15 @@ from reconciler.verdicts import CLOCK_TOLERANCE_MS, Judged
 _DAY_MS = 86_400_000
 
 
+def is_only_voter(state: DesiredState | None, broker: BrokerKey) -> bool:
+    """Whether metadata is the own one of a stopped broker that alone decides, so that no other can be asked."""
+    if state is None:
+        return False
+    identity = state.identity
+    is_own = identity.keeper == broker.node and identity.cluster_id == broker.cluster
+    return is_own and identity.keeper_decides and not identity.keeper_runs
+
+
 def judge_metadata(
     state: DesiredState | None, broker: BrokerKey, now_ms: int, judged: Sequence[Judged], log_dirs: Sequence[str]
 ) -> tuple[MetadataTrust, str]:

@@ -352,3 +352,17 @@ def test_metadata_that_went_back_behind_an_applied_plan_is_not_believed(cluster,
     said = " ".join(run("doctor", cluster.log_dir(2), "--metadata", earlier).stdout.split())
     assert f"metadata: {earlier} went back in time: it speaks as of " in said
     assert "--metadata SOURCE" in said.replace(" \\ ", " ")
+
+
+def test_old_metadata_is_a_step_to_do_and_an_only_voter_is_told_to_start_first(cluster, run: Run) -> None:
+    day_ago = time.time_ns() // 1_000_000 - 25 * 3_600_000
+    old = metadata_of(cluster.folder / "old", day_ago)
+    result = run("doctor", cluster.log_dir(1), "--metadata", old)
+    assert result.exit_code == 1, result.output  # a step that has to be done, though nothing else is wrong
+    assert "name a running broker as kafka:HOST:PORT, or" in " ".join(result.stdout.split())
+    alone = metadata_of(cluster.folder / "alone", day_ago, keeper=1, keeper_decides=True)
+    said = " ".join(run("doctor", cluster.log_dir(1), "--metadata", alone).stdout.split())
+    assert (
+        "this broker is the only voter, so start it, and then name it as kafka:HOST:PORT; until it runs, what" in said
+    )
+    assert "name a running broker" not in said
