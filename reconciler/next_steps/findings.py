@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from layout.directory_name import MAX_DIRECTORY_NAME, DirectoryKind, parse
@@ -280,6 +281,7 @@ RULE_COMMANDS: Mapping[str, Callable[[str, str, Call], Command | ToolCommand]] =
     "metadata_log_topic_id": _explain,
     "metadata_log_snapshot": _tool("ls", "-la"),
     "quorum_state_too_new": _tool("cat"),
+    "feature_level_too_new": lambda _, __, call: replace(call, release=None).preflight(),  # of the metadata's release
 }
 """By the rule of preflight that found something; a rule that is not here has no command."""
 

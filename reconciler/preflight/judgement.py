@@ -15,6 +15,7 @@ from logstore.rows import Kind
 from reconciler.desired import Completeness, DesiredState
 from reconciler.preflight.evidence import SeenBroker, find_wants
 from reconciler.preflight.file_rules import file_findings
+from reconciler.preflight.known_releases import knows_level, release_of_level
 from reconciler.preflight.log_dir_rules import consequences, log_dir_findings
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.replica_rules import EFFECT_OF, replica_findings
@@ -100,6 +101,7 @@ def preflight(broker: SeenBroker, asked: BrokerAsked, states: Mapping[str, Desir
         *replica_findings(broker, asked, wants),
         *file_findings(broker, asked),
         *_empty_metadata(broker, asked, states),
+        *_level_too_new(asked, states),
     ]
     findings += consequences(broker, asked, findings)
     speaks = any(want.is_judged for want in wants.of.values()) or bool(wants.nowhere)
@@ -120,6 +122,21 @@ def _empty_metadata(broker: SeenBroker, asked: BrokerAsked, states: Mapping[str,
             f"{count(replicas, 'replica')} for strays"
         )
         yield Finding(effect, "empty_metadata", sentence, FindingPlace(), replicas=replicas)
+
+
+def _level_too_new(asked: BrokerAsked, states: Mapping[str, DesiredState]) -> Iterator[Finding]:
+    """Report metadata of a later feature level than the release knows: it halts on the record (FACTS §7.4)."""
+    for state in states.values():
+        level = state.identity.metadata_version
+        if not asked.reads_metadata_log or level is None or knows_level(asked.release, level):
+            continue
+        first = release_of_level(level)
+        came = "no release that is known here has" if first is None else f"came with {first.major}.{first.minor}"
+        sentence = (
+            f"{state.identity.location} has metadata.version {level}, which {came}: {asked.release} cannot read that "
+            "level, and halts; give the release of the broker's own program"
+        )
+        yield Finding(StartEffect.STARTUP_ABORTS, "feature_level_too_new", sentence)
 
 
 def _summarized(effect: StartEffect, number: int) -> str:

@@ -37,6 +37,14 @@ _FIRST_LEVELS = {
 _LAST_LEVEL = 30
 
 
+def knows_level(release: KafkaRelease, level: int) -> bool:
+    """Whether a release reads metadata of a level of ``metadata.version``; of one that nobody knows, the newest may."""
+    first = release_of_level(level)
+    if first is None:
+        return level <= _LAST_LEVEL or release >= NEWEST_RELEASE
+    return release >= first
+
+
 def check_known(release: KafkaRelease) -> None:
     """Refuse a release of which nobody here knows what it does.
 

@@ -141,5 +141,6 @@ RULES: tuple[str, ...] = (
     "metadata_log_topic_id",  # FACTS §2.1
     "metadata_log_snapshot",  # FACTS §7.2
     "quorum_state_too_new",  # FACTS §2.8
+    "feature_level_too_new",  # FACTS §7.4
 )
 """The names of all rules, each with its source in a comment; a test triggers each of them."""

@@ -6,6 +6,7 @@ go offline, which directories are deleted, replaced or set aside. Some rules no 
     unreadable_directory, unreadable_file    who runs the tests may be root, whom no permission stops
     stray_search_fails                       KRaft of 3.0 to 3.6 alone; none of these is among the releases
     quorum_state_too_new                     KRaft before 3.8, of which there is none either
+    feature_level_too_new                    a broker of an older release than its cluster's, which no case starts
     full_request_fails                       takes a KRaft controller that migrates a ZooKeeper cluster
 
 Nor can the parts of other rules that speak of releases between those that are started here.
@@ -36,6 +37,7 @@ WAYS = ["-".join(way) for way in EACH_WAY]
 BROKERS = 4
 NOT_HERE = {
     *("unreadable_directory", "unreadable_file", "stray_search_fails", "quorum_state_too_new", "full_request_fails"),
+    "feature_level_too_new",
 }
 ON_THEIR_OWN = {"empty_metadata", "full_disk"}
 """By a test of their own: below, and in ``test_operator_heals_brokers`` on disks that are full."""

@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from layout import meta_properties
+from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.preflight import Preflight, SeenBroker, StartEffect, look_at_broker
 from tests.reconciler.preflight.disks import (
+    CLUSTER,
     HEX,
     METADATA_LOG,
     ORDERS,
@@ -183,13 +185,18 @@ SCENARIOS: list[tuple[str, StartEffect, Scenario]] = [
         kraft_log_dir(p), f"{METADATA_LOG}/quorum-state",
         b'{"leaderId":-1,"leaderEpoch":2,"votedId":1,"votedDirectoryId":"J8aAPcfLQt2bqs1JT_rMgQ","data_version":1}'),
         "3.7.1")),
+    ("feature_level_too_new", STOPS, lambda p: ask(kraft_log_dir(p), "3.3", states=of_level(21))),
 ]  # fmt: skip
 """One for each rule; what else a rule says is tested with its module."""
 
 
-def empty_metadata():  # type: ignore[no-untyped-def]
-    """Metadata of the right cluster that know no topic."""
-    from reconciler.desired import DesiredBuilder, MetadataIdentity
-    from tests.reconciler.preflight.disks import CLUSTER
+def of_level(level: int) -> dict[str, DesiredState]:
+    """Metadata of the right cluster, of a level of ``metadata.version``."""
+    builder = DesiredBuilder()
+    builder.topic("another", str(OTHER))
+    return {CLUSTER: builder.build(MetadataIdentity("kraft", "a test", CLUSTER, metadata_version=level))}
 
+
+def empty_metadata() -> dict[str, DesiredState]:
+    """Metadata of the right cluster that know no topic."""
     return {CLUSTER: DesiredBuilder().build(MetadataIdentity("kraft", "a test", CLUSTER))}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from reconciler.preflight import StartEffect, look_at_broker
-from tests.reconciler.preflight.disks import HEX, ask, asked, effects, identity, kraft_log_dir, log_dir, wanted
-from tests.reconciler.preflight.scenarios import empty_metadata
+from tests.reconciler.preflight.disks import HEX, ask, asked, effects, identity, kraft_log_dir, log_dir, of_rule, wanted
+from tests.reconciler.preflight.scenarios import empty_metadata, of_level
 
 
 def test_a_clean_broker_is_described_in_a_sentence(tmp_path: Path) -> None:
@@ -55,6 +57,25 @@ def test_metadata_that_know_no_topic_would_cost_every_replica(tmp_path: Path) ->
     assert answer.totals == {StartEffect.RENAMED_TO_STRAY: 2}
     assert ask(path, "3.5", states=empty_metadata()).totals == {StartEffect.DELETED: 2}
     assert ask(path, "3.9", "migration", empty_metadata()).is_clean
+
+
+@pytest.mark.parametrize(
+    ("level", "release", "starts"),
+    [(21, "3.3", False), (21, "3.8", False), (21, "3.9", True), (21, "4.3", True), (7, "3.3", True), (8, "3.3", False),
+     (31, "4.2", False), (31, "4.3", True), (0, "3.0", True)],
+)  # fmt: skip
+def test_a_broker_halts_at_metadata_of_a_later_feature_level(
+    tmp_path: Path, level: int, release: str, starts: bool
+) -> None:
+    answer = ask(kraft_log_dir(tmp_path / "1"), release, states=of_level(level))
+    assert answer.starts == starts
+    assert [rule for rule, _ in effects(answer)] == ["feature_level_too_new"] * (not starts)
+
+
+def test_metadata_of_a_later_feature_level_name_the_release_that_brought_it(tmp_path: Path) -> None:
+    (found,) = of_rule(ask(kraft_log_dir(tmp_path / "1"), "3.3", states=of_level(21)), "feature_level_too_new")
+    assert found.problem.startswith("a test has metadata.version 21, which came with 3.9: 3.3.0 cannot read that level")
+    assert not of_rule(ask(kraft_log_dir(tmp_path / "2"), "3.3", "zookeeper", of_level(21)), "feature_level_too_new")
 
 
 def test_the_answer_speaks_of_the_broker_that_was_asked_about(tmp_path: Path) -> None:
