@@ -140,7 +140,8 @@ def identities(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
     if not problems and not asked.is_kraft and asked.release < DIRECTORY_IDS_SINCE:
         yield from _not_the_same(broker)
     for problem in problems:
-        of = next((path for path in found if problem.startswith((f"{path}:", f"{path}/"))), None)
+        about = problem.removeprefix("metadata log dir ")
+        of = next((path for path in found if about.startswith((f"{path}:", f"{path}/"))), None)
         if of in log_dirs.empty:
             what = "" if broker.distinct[of].is_there else ", and there is no such directory: is its disk mounted?"
             yield Finding(
@@ -149,6 +150,10 @@ def identities(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding]:
                 f"{problem}{what}",
                 FindingPlace(broker.distinct[of].path, "."),
             )
+        elif of is None and log_dirs.empty and not log_dirs.normal:
+            # The next step is to look at the disk, as there is no file to look into.
+            empty = next((each.path for path, each in broker.distinct.items() if path in log_dirs.empty), None)
+            yield Finding(StartEffect.STARTUP_ABORTS, "not_formatted", problem, FindingPlace(empty, "."))
         else:
             place = FindingPlace() if of is None else FindingPlace(broker.distinct[of].path, "meta.properties")
             yield Finding(StartEffect.STARTUP_ABORTS, "identity", problem, place)

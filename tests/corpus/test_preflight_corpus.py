@@ -31,10 +31,7 @@ FOUND: dict[tuple[str, str], dict[tuple[str, str], int]] = {
     ("ACS7th__dlink-apps@6867050", "1"): {("startup_aborts", "duplicate"): 84},
     ("ACS7th__dlink-apps@6867050", "2"): {("startup_aborts", "duplicate"): 84},
     # Two remnants: checkpoints alone, without meta.properties.
-    ("biglogic__kafka-zookeeper@4ed0e76", "None"): {
-        ("startup_aborts", "identity"): 1,
-        ("startup_aborts", "not_formatted"): 2,
-    },
+    ("biglogic__kafka-zookeeper@4ed0e76", "None"): {("startup_aborts", "not_formatted"): 3},
     # The first segment of the metadata log was too large to be kept, and no snapshot reaches the second.
     ("MashaKosher__Internship@8a93fee", "1"): {("startup_aborts", "metadata_log_snapshot"): 1},
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from layout import checkpoint
+from layout import checkpoint, meta_properties
 from reconciler.preflight import FULL_BELOW, StartEffect, free_room, look_at_broker
 from tests.reconciler.preflight.disks import (
     METADATA_LOG,
@@ -74,6 +74,20 @@ def test_an_unformatted_log_dir_stops_kraft_and_is_written_to_by_zookeeper(tmp_p
     assert effects(ask([first, second])) == [("not_formatted", STOPS)]
     write_identity(first, identity(0))
     assert effects(ask([first, second], mode="zookeeper")) == []
+
+
+def test_where_no_log_dir_has_an_identity_the_disk_is_looked_at_and_not_a_file_that_is_not_there(
+    tmp_path: Path,
+) -> None:
+    for name in ("1", "2"):
+        (tmp_path / name).mkdir()
+    both = [tmp_path / "1", tmp_path / "2"]
+    assert {rule for rule, effect in effects(ask(both)) if effect is STOPS} == {"not_formatted"}
+    (tmp_path / "1" / meta_properties.FILE_NAME).write_bytes(b"version=x")
+    found = of_rule(ask(both), "not_formatted")
+    assert {each.place.log_dir for each in found} == {str(tmp_path / "2")}
+    (tmp_path / "2" / meta_properties.FILE_NAME).write_bytes(b"version=x")
+    assert ("identity", STOPS) in effects(ask(both))
 
 
 def test_an_empty_directory_without_identity_may_be_a_disk_that_is_not_mounted(tmp_path: Path) -> None:
