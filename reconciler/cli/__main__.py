@@ -7,8 +7,11 @@ import os
 import sys
 from importlib.util import find_spec
 
-_USAGE, _INTERRUPTED = 2, 130
+_USAGE, _REFUSED, _INTERRUPTED = 2, 3, 130
 """As :class:`reconciler.cli.frame.Exit` has them, which may not be loaded yet."""
+
+_NOT_MAPPED = "failed to map segment"
+"""What the loader of the system says where the address space of a process is limited to too little."""
 
 
 def main() -> None:
@@ -27,6 +30,11 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
+    except (ImportError, MemoryError) as error:
+        if isinstance(error, ImportError) and _NOT_MAPPED not in str(error):
+            raise
+        print(f"logstore: Python itself finds no room: raise the limit of memory (ulimit -v); {error}", file=sys.stderr)
+        sys.exit(_REFUSED)
 
 
 def _in_place_of_ours() -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import tempfile
 import time
 from collections.abc import Collection, Sequence
@@ -19,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 from logstore.log_dir import FallbackRecords
 from logstore.rows import InventoryForm, InventorySet, LogDirOnHost, inventory_content, inventory_form, read_inventory
 from reconciler.audit import AuditResult, EarlierAudit
+from reconciler.cli.frame.address_space import is_limited
 from reconciler.cli.frame.inputs import Inputs
 from reconciler.cli.frame.lifecycle import PartlyFailedError, say_warnings
 from reconciler.cli.frame.output import show_busy, with_progress
 from reconciler.desired import DesiredState
-from reconciler.errors import EngineUnavailableError, UsageError
-from reconciler.text import size
+from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,7 +104,7 @@ def run_join(
     from reconciler.audit import audit
 
     try:
-        return audit(tables, parquet, states, folder, threads=None if _address_space() is None else 1, **how)
+        return audit(tables, parquet, states, folder, threads=1 if is_limited() else None, **how)
     except RuntimeError as error:
         if _INTERRUPTED in str(error):
             raise KeyboardInterrupt from error
@@ -151,34 +150,10 @@ def run_spark(job: AuditJob, *, master: str | None, memory: str | None = None) -
             )
 
 
-def _address_space() -> int | None:
-    """Return the limit of this process's address space in bytes, as ``ulimit -v`` sets it; None: there is none."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if limit == resource.RLIM_INFINITY else limit
-
-
-_RESERVED = 2_500_000_000
-"""Bytes of address space that the libraries of the join reserve on one thread; most of it they never touch."""
-
-
 def fit_address_space() -> None:
-    """Refuse to begin where the address space is limited to less than the libraries of the join reserve.
-
-    They do not ask first: where none is left they end the whole process, without a word of ours. Where there is enough,
-    Arrow gets by with one thread, because each further thread reserves more.
-
-    Raises:
-        EngineUnavailableError: the limit is too low.
-    """
-    limit = _address_space()
-    if limit is None:
+    """Let Arrow get by with one thread where the address space is limited, because each further one reserves more."""
+    if not is_limited():
         return
-    if limit < _RESERVED:
-        raise EngineUnavailableError(
-            f"the address space is limited to {size(limit)} (ulimit -v), and a comparison reserves {size(_RESERVED)}, "
-            "of which it touches little: raise that limit; 'logstore audit --memory' limits what is really used. "
-            "'logstore scan' works as it is"
-        )
     import pyarrow as pa
 
     pa.set_cpu_count(1)

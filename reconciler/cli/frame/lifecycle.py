@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import importlib
 import os
-import resource
 import select
 import signal
 import sys
@@ -28,6 +27,7 @@ import click
 from click.core import ParameterSource
 
 from logstore import ChangeRefusedError, DamagedRecordError, InventoryError, LogStoreError, NotALogDirError
+from reconciler.cli.frame.address_space import is_limited, refuse_join, refuse_small_address_space
 from reconciler.cli.frame.suggestions import SuggestingGroup, complete_paths, options_suggested
 from reconciler.cli.settings import (
     LOG_DIRS,
@@ -63,6 +63,7 @@ class Commands(SuggestingGroup):
         """Load a command; None: there is none of that name."""
         if cmd_name not in self._modules:
             return None
+        refuse_small_address_space(cmd_name)
         module, line = self._modules[cmd_name]
         command: click.Command = importlib.import_module(module).command
         command.short_help = line
@@ -106,6 +107,8 @@ def carry_out(command: str, given: Mapping[str, Any], function: str = "run") -> 
     What the settings gave is said before, as far as somebody wants to know or has to, and with ``--verbose`` what the
     engine does on the way, and how long all took.
     """
+    if not given.get("spark"):
+        refuse_join(command)
     context, began = click.get_current_context(), time.monotonic()
     _refuse_unused_json(context)
     settings = context.meta.get(SETTINGS)
@@ -362,11 +365,6 @@ _NOT_MAPPED = "failed to map segment"
 """What the loader of the system says where the address space of a process is limited to too little."""
 
 
-def _is_limited() -> bool:
-    """Whether the address space of this process is limited, as ``ulimit -v`` does it."""
-    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
-
-
 def _sentence(error: BaseException) -> str:
     match error:
         case KeyboardInterrupt():
@@ -377,7 +375,7 @@ def _sentence(error: BaseException) -> str:
             return "the current directory is gone: change to another one, or give absolute paths from there"
         case OSError(strerror=str(reason)):
             return f"{error.filename}: {reason}" if error.filename is not None else reason
-        case MemoryError() | SystemError() if _is_limited():
+        case MemoryError() | SystemError() if is_limited():
             # Where a library finds no room while it is loaded, the interpreter may say no more than SystemError.
             return "the address space is limited to less than this command takes: raise that limit (ulimit -v)"
         case MemoryError():

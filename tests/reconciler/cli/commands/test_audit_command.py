@@ -447,7 +447,7 @@ def test_what_can_be_accepted_is_what_the_help_offers() -> None:
 
 
 @pytest.mark.parametrize("verb", ["audit", "doctor"])
-@pytest.mark.parametrize(("gigabytes", "code"), [(0.6, 3), (1.5, 3), (2.4, 3), (2.6, 1), (8, 1)])
+@pytest.mark.parametrize(("gigabytes", "code"), [(0.13, 3), (0.15, 3), (0.6, 3), (2.4, 3), (2.6, 1), (8, 1)])
 def test_a_limited_address_space_is_enough_or_named_before_a_library_ends_the_process(
     cluster, start, verb: str, gigabytes: float, code: int
 ) -> None:
@@ -459,6 +459,19 @@ def test_a_limited_address_space_is_enough_or_named_before_a_library_ends_the_pr
     if code == 3:
         (sentence,) = done.stderr.splitlines()
         assert "the address space is limited to" in sentence and "(ulimit -v)" in sentence
+
+
+@pytest.mark.parametrize(("verb", "megabytes"), [("scan", 120), ("plan", 130), ("preflight", 130), ("scan", 20)])
+def test_a_verb_without_room_for_its_libraries_says_so_before_they_are_loaded(
+    cluster, start, verb: str, megabytes: int
+) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (megabytes * 1_000_000,) * 2)
+
+    done = start(verb, cluster.log_dirs[0], preexec_fn=limit)
+    (sentence,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "ulimit -v" in sentence
 
 
 @pytest.mark.parametrize("verb", ["audit", "scan", "staged", "preflight"])
