@@ -60,6 +60,15 @@ def check_argument(name: str, given: object, expected: type[object], error: Call
         raise error(f"{name} = {_shown(given)}, where {_noun(expected)} is expected")
 
 
+def check_each(name: str, given: object, expected: type[object], error: Callable[[str], Exception]) -> None:
+    """Refuse what is no collection, or has a member of another type; its members are what a caller made one by one."""
+    if isinstance(given, str | bytes) or not isinstance(given, Collection):
+        raise error(f"{name} = {_shown(given)}, where a list, each {_noun(expected)}, is expected")
+    for each in given:
+        if not isinstance(each, expected):
+            raise error(f"one of {name} = {_shown(each)}, where {_noun(expected)} is expected")
+
+
 def check_paths(name: str, given: object, error: Callable[[str], Exception]) -> None:
     """Refuse what is no list of paths; a text is one path, whose letters are none."""
     if isinstance(given, str | bytes) or not isinstance(given, Collection):
@@ -69,8 +78,8 @@ def check_paths(name: str, given: object, error: Callable[[str], Exception]) -> 
 
 
 def check_path(name: str, given: object, error: Callable[[str], Exception]) -> None:
-    """Refuse what is no path: neither a text nor something with ``__fspath__``."""
-    if not isinstance(given, str | os.PathLike):
+    """Refuse what is no path: neither a text nor something with ``__fspath__``, or empty, which is no folder."""
+    if not isinstance(given, str | os.PathLike) or not os.fspath(given):
         raise error(f"{name} = {_shown(given)}, where a path is expected")
 
 

@@ -214,7 +214,18 @@ STORE_CALLS: tuple[Callable[[Any], object], ...] = (
     lambda store: store.create_many([TopicPartition("orders", 0)]),
     lambda store: store.stage("orders-0", "STALE_ID", ""),
     lambda store: store.stage(["orders-0"], "STALE_ID", ""),
+    lambda store: store.stage(TopicPartition("orders", 0), "STALE_ID", ""),
+    lambda store: store.stage(5, "STALE_ID", ""),
+    lambda store: store.stage([TopicPartition("orders", 0)], "STALE_ID", "", setting="delay"),
+    lambda store: store.stage_each([TopicPartition("orders", 0)]),
+    lambda store: store.stage_each({"orders-0": ("STALE_ID", "")}),
+    lambda store: store.stage_copies({TopicPartition("orders", 0): ("STALE_ID", "")}),
     lambda store: store.restore("orders-0"),
+    lambda store: store.purge(throttle=5),
+    lambda store: store.assign_topic_ids([TopicPartition("orders", 0)]),
+    lambda store: store.move(TopicPartition("orders", 0), "an ID"),
+    lambda store: store.write_offsets(5, {}),
+    lambda store: store.write_offsets("recovery-point-offset-checkpoint", [5]),
     lambda store: store.move("orders-0", None),
     lambda store: store.fence("orders-0"),
     lambda store: store.find("orders-0"),
@@ -247,6 +258,14 @@ def our_store(tmp_path: Path) -> Any:
 
 CALLS: Mapping[str, Callable[[], object]] = {
     "scan a number": lambda: scan(5),  # type: ignore[arg-type]
+    "scan an empty path": lambda: scan(""),
+    "scan an empty path among others": lambda: list(scan_all([""])),
+    "open an empty path": lambda: LogStore.open(""),
+    "open an empty path among others": lambda: LogStore.open(["/disk", ""]),
+    "open an empty path as a log dir": lambda: LogDir.open(""),
+    "watch an empty path": lambda: Watch([""]),
+    "format for a broker that none is": lambda: LogDir.format("/nowhere/disk", MetaProperties(1, "cluster", -1)),
+    "load an empty path": lambda: reconciler.load(""),
     "scan a list": lambda: scan(["/disk"]),  # type: ignore[arg-type]
     "scan the letters of a path": lambda: list(scan_all("/disk")),
     "scan a number among paths": lambda: list(scan_all(["/disk", 5])),  # type: ignore[list-item]

@@ -131,6 +131,10 @@ class LogDir:
         """
         check_path("path", path, InvalidArgumentError)
         check_argument("identity", identity, MetaProperties, InvalidArgumentError)
+        if identity.node_id is not None and identity.node_id < 0:
+            raise InvalidArgumentError(
+                f"the node ID is {identity.node_id}, where 0 or more is expected, as a broker has"
+            )
         disk = disk or Disk()
         path = os.path.abspath(path)
         if identity.scheme not in frozenset(Scheme):

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.arguments import check_argument
+from logstore.arguments import check_argument, check_each
 from logstore.errors import InvalidArgumentError, NameTakenError
 from logstore.purge import Purger
 from logstore.scan import read_topic_id
-from logstore.settings import STALE_DELAY
+from logstore.settings import DEFAULTS, STALE_DELAY
 from logstore.staging import (
     Candidate,
     OnCommitted,
@@ -49,10 +49,13 @@ class StagingStore(OpenStore):
             setting: name of the delay: ``delete.stale.topic.delay.ms`` or ``file.delete.delay.ms``.
 
         Raises:
+            InvalidArgumentError: what was given are no partitions, or no texts.
             OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses. Batches staged before that
                 stay staged; the index says which.
         """
-        return self.stage_each(dict.fromkeys(partitions, (verdict, evidence)), setting=setting)
+        given = list(partitions) if isinstance(partitions, Iterable) else partitions
+        check_each("partitions", given, TopicPartition, InvalidArgumentError)
+        return self.stage_each(dict.fromkeys(given, (verdict, evidence)), setting=setting)
 
     def stage_each(
         self,
@@ -68,6 +71,10 @@ class StagingStore(OpenStore):
             setting: as for :meth:`stage`.
             on_committed: called with each batch once it is durably staged, whatever is raised later.
         """
+        check_argument("reasons", reasons, Mapping, InvalidArgumentError)
+        check_each("reasons", reasons, TopicPartition, InvalidArgumentError)
+        if setting not in list(DEFAULTS):
+            raise InvalidArgumentError(f"setting = {setting!r:.60}, where {' or '.join(DEFAULTS)} is expected")
         outcome = StagingOutcome()
         with self.changing:
             self._stage(self._by_log_dir(reasons, setting, outcome), outcome, on_committed)
@@ -86,6 +93,8 @@ class StagingStore(OpenStore):
 
         ``copies``: copy → verdict and evidence; the rest is as for :meth:`stage` and :meth:`stage_each`.
         """
+        check_argument("copies", copies, Mapping, InvalidArgumentError)
+        check_each("copies", copies, Replica, InvalidArgumentError)
         outcome, found = StagingOutcome(), dict[str, list[Candidate]]()
         with self.changing:
             for copy, reason in copies.items():
@@ -145,11 +154,14 @@ class StagingStore(OpenStore):
         ``partition``: which partition it was, for a stray whose name may be cut.
 
         Raises:
+            InvalidArgumentError: what was given is nothing that is staged, or no partition.
             NameTakenError: there is a live replica of that partition.
             DamagedRecordError, ChangeRefusedError: the partition cannot be known, or the directory is not what it was.
             OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
         """
         check_argument("staged", staged, Staged, InvalidArgumentError)
+        if partition is not None:
+            check_argument("partition", partition, TopicPartition, InvalidArgumentError)
         with self.changing:
             known = partition or staged.partition
             taken = None if known is None else self.find(known)

@@ -17,7 +17,7 @@ from dataclasses import replace
 from layout.errors import LayoutError
 from layout.ids import DirectoryId, TopicId
 from layout.topic import TopicPartition
-from logstore.arguments import check_argument
+from logstore.arguments import check_argument, check_each
 from logstore.errors import (
     InconsistentTopicIdError,
     InvalidArgumentError,
@@ -144,6 +144,8 @@ class LogStore(StagingStore):
         Returns:
             The replica of each partition as it is now, or the error that :meth:`assign_topic_id` would have raised.
         """
+        check_argument("wanted", wanted, Mapping, InvalidArgumentError)
+        check_each("the topic IDs", wanted.values(), TopicId, InvalidArgumentError)
         found: dict[TopicPartition, Replica | LogStoreError] = {}
         by_log_dir: dict[str, list[Replica]] = {}
         with self.changing:
@@ -196,10 +198,13 @@ class LogStore(StagingStore):
             progress: called with the number of bytes copied; may wait, to hold the copy to a rate.
 
         Raises:
+            InvalidArgumentError: what was given is no partition, or no directory ID.
             UnknownReplicaError: there is no such replica or no such log dir.
             ChangeRefusedError, NameTakenError: the replica does not fit there, or its name is taken.
             OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
         """
+        check_argument("partition", partition, TopicPartition, InvalidArgumentError)
+        check_argument("directory_id", directory_id, DirectoryId, InvalidArgumentError)
         with self.changing:
             replica, target = self.get(partition), self.log_dir_of(directory_id)
             if replica.log_dir == target.path:
@@ -273,6 +278,8 @@ class LogStore(StagingStore):
             ChangeRefusedError: the file is no offset checkpoint or is damaged, or cannot hold one of the entries.
             OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
         """
+        check_argument("file", file, str, InvalidArgumentError)
+        check_argument("offsets", offsets, Mapping, InvalidArgumentError)
         with self.changing:
             of_log_dir: dict[str, dict[TopicPartition, int]] = {}
             for partition, offset in offsets.items():
