@@ -133,6 +133,27 @@ def _named_again(found: FoundVerdict) -> Step:
     return Step(why, ToolCommand("mv", ("-nT", path, own)))
 
 
+def last_copies(known: Situation) -> bool:
+    """Whether a start would delete the last copy of a replica that is wanted here; one that runs has it marked."""
+    found = known.found.get(Verdict.MARKED_DELETE)
+    return found is not None and found.last > 0 and not known.in_use
+
+
+def keep_last_copies(known: Situation) -> Iterator[Step]:
+    """Give them their names again, before the broker is started."""
+    found = known.found[Verdict.MARKED_DELETE]
+    steps = []
+    for each in (found, *found.others)[: found.last]:
+        log_dir, path = _place(each)
+        why = (
+            f"do not start the broker: it would delete {path}, and no other copy is in sync of what the metadata wants "
+            "here: give it its name again"
+        )
+        own = posixpath.join(log_dir, f"{each.topic}-{each.partition}")
+        steps.append(Step(why, ToolCommand("mv", ("-nT", path, own))))
+    yield from some_of(steps, found.last, known.call)
+
+
 def not_live(known: Situation) -> tuple[UncertainReplica, ...]:
     """Find future and stray replicas that no plan and no repair takes: with a damaged file, or of unknown origin."""
     return tuple(each for each in known.uncertain if not each.is_live)

@@ -9,6 +9,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | a log dir is not there, or is not the expected one; the last    | ``findmnt --target LOG_DIR``; if it is empty,    |
 | two steps are for a disk that is truly a new one                | ``kafka-storage.sh format``, or ``cp`` of        |
 |                                                                 | meta.properties, ``doctor``; the list ends       |
+| ``-delete``, wanted here, and no other copy is in sync          | ``mv`` it to its name, before any start          |
 | a metadata log beside the one that the broker reads             | stop the broker if it runs; ``mv`` the log out   |
 |                                                                 | of the log dir, ``doctor``; the list ends        |
 | a disk is a copy, or another cluster's or broker's              | ``grep -H = …/meta.properties``; the list ends   |
@@ -91,6 +92,8 @@ from reconciler.next_steps.moves import (
     brought_back,
     entries_of_renamed,
     foreign,
+    keep_last_copies,
+    last_copies,
     metadata_log_left,
     move_abandoned,
     move_for_lock,
@@ -124,8 +127,7 @@ _RETURNABLE = (Verdict.STAGED, Verdict.STAGED_DUE, Verdict.STRAY)
 _BY_A_LINE_ABOVE = frozenset(
     {
         *("absent_log_dir", "lock_held", "full_disk", "duplicate", "partition_metadata", "no_topic_id", "foreign_name"),
-        "unknown_to_release",
-        *("unwanted", "damaged_checkpoint", "stray", "missing", "inconsistent_topic_id"),
+        *("unwanted", "damaged_checkpoint", "stray", "missing", "inconsistent_topic_id", "unknown_to_release"),
     }
 )
 """Rules of preflight whose cure is a line of the table above the one for what is left."""
@@ -158,8 +160,7 @@ def next_steps(situation: Situation) -> tuple[Step, ...]:
 
 
 def _absent(known: Situation) -> bool:
-    found = known.found.get(Verdict.ABSENT)
-    return found is not None and found.log_dir is not None
+    return Verdict.ABSENT in known.found and known.found[Verdict.ABSENT].log_dir is not None
 
 
 def _can_plan(known: Situation) -> bool:
@@ -176,8 +177,7 @@ def _repairs(known: Situation) -> bool:
 
 def _writes_ids_itself(known: Situation) -> bool:
     """Whether missing topic IDs are all there is, and the broker runs and writes them: no reason to stop it."""
-    missing = known.number(Verdict.NO_ID)
-    alone = missing > 0 and missing == known.number(*REPAIRED)
+    alone = 0 < known.number(Verdict.NO_ID) == known.number(*REPAIRED)
     return alone and known.on_zookeeper and bool(known.in_use) and not _needs_more(known)
 
 
@@ -242,8 +242,7 @@ def _waiting_strays(known: Situation) -> int:
 
 def _stages(known: Situation) -> bool:
     """Whether a plan has something to do by the verdicts alone."""
-    planned = known.number(*UNWANTED) + known.wanted(*_RETURNABLE) + _strays(known)
-    return _can_plan(known) and planned > 0
+    return _can_plan(known) and known.number(*UNWANTED) + known.wanted(*_RETURNABLE) + _strays(known) > 0
 
 
 def _plans(known: Situation) -> bool:
@@ -278,8 +277,7 @@ def _only_strays(known: Situation) -> bool:
 
 
 def _stands_still(known: Situation) -> bool:
-    waits = not known.in_use and _made_at_start(known) > 0
-    return _changes(known) or bool(known.obstacles) or waits
+    return _changes(known) or bool(known.obstacles) or (not known.in_use and _made_at_start(known) > 0)
 
 
 def _newer(known: Situation) -> Iterator[Step]:
@@ -410,6 +408,7 @@ def _wait(known: Situation) -> Iterator[Step]:
 TABLE: tuple[Line, ...] = (
     Line(lambda s: s.unreadable, as_another_user, ends=True),
     Line(_absent, mount, ends=True),
+    Line(last_copies, keep_last_copies),
     Line(lambda s: metadata_log_left(s) and s.in_use, _stop),
     Line(metadata_log_left, move_metadata_log, ends=True),
     Line(lambda s: any(kind in s.fleet for kind in NOT_THIS_BROKERS), whose, ends=True),

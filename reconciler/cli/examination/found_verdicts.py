@@ -45,6 +45,8 @@ def found_verdict(
     several: Sequence[Judged], in_sync: frozenset[tuple[str, int | None]], live: frozenset[tuple[str, int | None]]
 ) -> FoundVerdict:
     """Sum up the findings of one verdict; at least one."""
+    last = [each for each in several if _is_last(each, live)]
+    several = [*last, *(each for each in several if not _is_last(each, live))]
     directories = [each for each in several if each.observed is not None and _is_directory(each.observed)]
     first, *others = (_alone(each) for each in (directories or several)[:NAMED_AT_ONCE])
     strays = [each for each in several if _is_bare_stray(each)]
@@ -56,12 +58,22 @@ def found_verdict(
         wanted=sum(comes_back(each, live) for each in several),
         directories=len(directories),
         replaced=replaced,
-        sole=sum(
-            each.wanted is not None and each.wanted["in_sync"] and each.wanted["isr_size"] == 1 for each in several
-        ),
+        sole=sum(map(_is_sole, several)),
         left=len(strays) - replaced + sum(_is_left(each, live) for each in several),
+        last=len(last),
         others=tuple(others),
     )
+
+
+def _is_last(judged: Judged, live: frozenset[tuple[str, int | None]]) -> bool:
+    """Whether a start deletes the only copy in sync of a replica that is wanted here."""
+    return judged.verdict is Verdict.MARKED_DELETE and comes_back(judged, live) and _is_sole(judged)
+
+
+def _is_sole(judged: Judged) -> bool:
+    """Whether the metadata has no other copy in sync."""
+    wanted = judged.wanted
+    return wanted is not None and bool(wanted["in_sync"]) and wanted["isr_size"] == 1
 
 
 def _alone(judged: Judged) -> FoundVerdict:

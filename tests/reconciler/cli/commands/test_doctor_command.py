@@ -16,7 +16,7 @@ import pytest
 from click.testing import Result
 
 from layout import meta_properties, partition_metadata
-from layout.directory_name import stray_name
+from layout.directory_name import delete_name, stray_name
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from logstore.log_dir import LogDir
@@ -366,3 +366,27 @@ def test_old_metadata_is_a_step_to_do_and_an_only_voter_is_told_to_start_first(c
         "this broker is the only voter, so start it, and then name it as kafka:HOST:PORT; until it runs, what" in said
     )
     assert "name a running broker" not in said
+
+
+@pytest.mark.parametrize(("isr", "is_last"), [([2], True), ([1, 2], False)])
+def test_the_last_copy_that_a_start_would_delete_gets_its_name_again_before_any_start(
+    cluster, run: Run, tmp_path: Path, isr: list[int], is_last: bool
+) -> None:
+    builder = DesiredBuilder()
+    builder.partition("orders", str(ORDERS), 0, [1, 2], isr=isr, leader=2)
+    builder.partition("orders", str(ORDERS), 1, [1], isr=[1], leader=1)
+    (tmp_path / "of-now").mkdir()
+    now_ms = time.time_ns() // 1_000_000
+    identity = MetadataIdentity("kraft", "x", CLUSTER, timestamp_ms=now_ms)
+    parquet.save_state(builder.build(identity), str(tmp_path / "of-now"))
+    disk = make_log_dir(tmp_path / "disk", 2, {"orders-0": ORDERS})
+    marked = delete_name("orders", 0, UNIQUE)
+    (Path(disk) / "orders-0").rename(Path(disk) / marked)
+    broker = document(run("doctor", disk, "--metadata", tmp_path / "of-now", "--json"))
+    first = broker["next"][0]
+    assert (first["command"] == f"mv -nT {disk}/{marked} {disk}/orders-0") == is_last
+    assert first["why"].startswith("do not start the broker: ") == is_last
+    if is_last:
+        subprocess.run(first["command"], shell=True, check=True)
+        after = document(run("doctor", disk, "--metadata", tmp_path / "of-now", "--json"))
+        assert not any("do not start" in step["why"] for step in after["next"])
