@@ -380,11 +380,12 @@ def _loses(known: Situation) -> bool:
 
 def _lost(known: Situation) -> Iterator[Step]:
     for verdict, found in _may_lose(known):
-        of_disk = f"{count(found.number)} on the disk that is not here"
-        which = count(found.number, "missing one") if verdict is Verdict.MISSING else of_disk
+        of_disk = f"{count(found.sole, 'replica')} of {count(found.number)} on the disk that is not here"
+        of_missing = f"{count(found.sole)} of {count(found.number, 'missing replica')}"
+        them, their, many = ("it", "its", "directory") if found.sole == 1 else ("them", "their", "directories")
         yield Step(
-            f"{count(found.sole, 'replica')} of {which} had the only copy in sync, and a "
-            "start makes them anew without their records: bring their directories back first, from another disk, from "
+            f"{of_missing if verdict is Verdict.MISSING else of_disk} had the only copy in sync, and a start makes "
+            f"{them} anew without {their} records: bring {their} {many} back first, from another disk, from "
             "what is staged, or from a backup; only if the records may be lost, start the broker",
             known.call.audit(verdict=verdict.value),
         )

@@ -580,7 +580,7 @@ def test_a_start_that_makes_the_only_copy_anew_is_not_asked_for() -> None:
     known = Situation(CALL, {Verdict.MISSING: FoundVerdict(3, sole=1)})
     (step,) = next_steps(known)
     assert step.command == CALL.audit(verdict="MISSING")
-    assert step.why.startswith("1 replica of 3 missing ones had the only copy in sync")
+    assert step.why.startswith("1 of 3 missing replicas had the only copy in sync")
     assert order(Situation(CALL, {Verdict.MISSING: FoundVerdict(3)})) == ["start"]
 
 
@@ -646,3 +646,21 @@ def test_a_stray_in_whose_place_nothing_is_in_sync_yet_is_looked_at_again_after_
     assert start.why.startswith("start the broker")
     assert (look.command, look.later) == (CALL.doctor(), True)
     assert not any(step.later for step in next_steps(Situation(CALL, found, trust=MetadataTrust.OLD)))
+
+
+@pytest.mark.parametrize(
+    ("sole", "said"),
+    [
+        (
+            1,
+            "1 of 1 missing replica had the only copy in sync, and a start makes it anew without its records: bring",
+        ),
+        (
+            2,
+            "2 of 2 missing replicas had the only copy in sync, and a start makes them anew without their records",
+        ),
+    ],
+)
+def test_what_a_start_would_make_anew_is_said_in_its_number(sole: int, said: str) -> None:
+    found = {Verdict.MISSING: FoundVerdict(sole, topic="orders", partition=0, sole=sole)}
+    assert any(step.why.startswith(said) for step in next_steps(Situation(CALL, found)))
