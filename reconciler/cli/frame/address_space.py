@@ -10,8 +10,8 @@ import resource
 from reconciler.errors import EngineUnavailableError
 from reconciler.text import size
 
-_LEAST = 250_000_000
-"""Bytes with which every command but those of the join loads its libraries; below 160 MB some were seen to crash."""
+_LEAST = 140_000_000
+"""Bytes with which every command but those of the join loads its libraries; with 130 MB some were seen to crash."""
 
 _RESERVED = 2_500_000_000
 """Bytes of address space that the libraries of the join reserve on one thread; most of it they never touch."""
