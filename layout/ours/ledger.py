@@ -10,7 +10,8 @@ A line is eight hexadecimal digits, the CRC-32 of the rest, a blank, and a JSON 
 The fields of a *staged* line are the name of its directory and then those of :class:`StagedRecord`, in their order. The
 newest valid line about a name counts. A line whose directory does not exist means that nothing happened, or that it is
 over. A name is not used again, except for a stray whose record was taken back: so a line that cannot be read is never
-one that would overrule another line about the same name by staging something else there.
+one that would overrule another line about the same name by staging something else there. A second *staged* line
+gives the same replica, which stays where it is, the name that its topic has by now.
 
 Each sync is followed by a *mark*: the offset up to which the file was durable by then. A crash can only tear what was
 written after the last mark's offset. A bad line behind it is *torn*: nothing was done after it, and it means nothing. A

@@ -123,8 +123,14 @@ class LedgerFile:
         return opened
 
     def _recover(self) -> None:
-        """Overwrite what a crash tore by empty lines, durably; there it needs no space."""
-        if not self.ledger.torn:
+        """Overwrite what a crash tore by empty lines, durably; there it needs no space.
+
+        Lines behind the last mark are made durable, because from now on something may be done by them.
+        """
+        ledger = self.ledger
+        if not ledger.torn:
+            if ledger.end > ledger.durable + len(encode_mark(ledger.durable)):
+                self._disk.sync(self._descriptor)
             return
         for torn in self.ledger.torn:
             # The last one has no line break yet, and gets one.
@@ -157,6 +163,24 @@ class LedgerFile:
         self.ledger.lines += len(records)
         for name, record in records.items():
             self.ledger.entries[name] = LedgerEntry(LedgerEvent.STAGED, record)
+        self.sync()
+
+    def rename(self, name: str, record: StagedRecord) -> None:
+        """Append durably that a replica, which stays staged as it is, has another name by now.
+
+        Args:
+            name: of its directory, which a line speaks of.
+            record: with the new name; where it is the one that counts already, nothing is written.
+
+        Raises:
+            DamagedFileError: the record breaks a rule; nothing was written.
+            OSError: as for :meth:`stage`.
+        """
+        if self.ledger.entries[name].record == record:
+            return
+        self._append([encode_staged(name, record)], left=PURGE_BYTES)
+        self.ledger.lines += 1
+        self.ledger.entries[name] = LedgerEntry(LedgerEvent.STAGED, record)
         self.sync()
 
     def note(self, event: LedgerEvent, names: Collection[str], *, durable: bool) -> None:

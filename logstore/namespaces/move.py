@@ -8,8 +8,8 @@ Namespaces below it, their topics and its directories with their markers go alon
 
 Nothing is ever merged: the new name is free, or a namespace with nothing in it. Every entry is renamed by itself rather
 than the tier, so that each step can be repeated: a tier that was there already looks like one that has moved.
-Checkpoints and ``partition.metadata`` follow as for a topic (``rename``). Staged replicas keep the names under which
-they were staged. Tiers above the old name stay, also when they are empty.
+Checkpoints and ``partition.metadata`` follow as for a topic (``rename``), and so do the names of staged replicas, when
+they are restored. Tiers above the old name stay, also when they are empty.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ A move to another namespace is a rename, since the namespace is the first part o
 Under every scheme the offset checkpoints are rewritten, because their entries go by name, and so is
 ``partition.metadata`` where it holds the topic's name, which it does only in log dirs that are ours. A
 ``partition.metadata`` that is damaged or names another topic stays as it is; ``logstore.repair`` mends it. Staged
-replicas keep the name under which they were staged.
+replicas keep the name under which they were staged until they are restored (``logstore.staging.bring_back``): who knows
+the topic's new name gives it to them then, by the topic ID.
 
 In a real broker's log dir no topic is renamed. One rename for each replica would do there as well, but the cluster's
 metadata would still hold the old name: at its next start the broker would take the replicas for stray, rename them to

@@ -11,6 +11,7 @@ from logstore.staging.listing import (
     read_staged,
     staged_names,
 )
+from logstore.staging.new_name import settle_live, settle_name
 from logstore.staging.placement import (
     Placement,
     choose_placement,
@@ -54,6 +55,8 @@ __all__ = [
     "read_staged",
     "restore",
     "restored_path",
+    "settle_live",
+    "settle_name",
     "stage",
     "staged_names",
     "stages_in_place",

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from layout.directory_name import DirectoryKind, DirectoryName
 from layout.ours import Ledger, LedgerEntry, LedgerEvent, StagedRecord
 from layout.scheme import LEDGER_FILE, Scheme
-from logstore.errors import DamagedRecordError, UnreadableFileError
+from logstore.errors import ChangeRefusedError, DamagedRecordError, UnreadableFileError
 from logstore.fs import Directory
 from logstore.log_dir import FallbackRecords, LogDir, LogDirView, StagingBeside, read_ledger
 from logstore.staging.records import check_record_of
@@ -133,3 +133,36 @@ def note_event(
             there = [] if other is None else [name for name in names if name in other.ledger.entries]
             if other is not None and there:
                 other.note(event, there, durable=True)  # nobody syncs it later
+
+
+def note_new_name(
+    log_dir: LogDir, root: Directory, fallback: FallbackRecords, directory: str, record: StagedRecord
+) -> None:
+    """Append durably that a staged directory has another record by now, to the ledger that speaks of it.
+
+    Args:
+        log_dir: that may be changed.
+        root: the staging root.
+        fallback: the fallback records.
+        directory: its name in the staging root.
+        record: the one that counts from now on; where it counts already, nothing is written.
+
+    Raises:
+        ChangeRefusedError: no ledger says any more that the directory is staged and whole.
+        OSError, LogStoreError: the ledger cannot be written; where there is no space, nothing was.
+    """
+    own = log_dir.ledgers.find(root)
+    if own is not None and _is_whole(own.ledger, directory):
+        own.rename(directory, record)
+        return
+    with fallback.ledger(log_dir.path) as other:
+        if other is None or not _is_whole(other.ledger, directory):
+            raise ChangeRefusedError(
+                f"{root.path_of(directory)} is staged no more, as {LEDGER_FILE} says, or not whole: list again"
+            )
+        other.rename(directory, record)
+
+
+def _is_whole(ledger: Ledger, directory: str) -> bool:
+    entry = ledger.entries.get(directory)
+    return entry is not None and entry.event is LedgerEvent.STAGED

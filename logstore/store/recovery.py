@@ -5,6 +5,7 @@ and what becomes of it::
 
     an intent of many steps                         is carried out to its end                          (journal)
     a line of the ledger, and the replica is live   it stays live; its offsets are restored            (staging)
+    a staged replica that gets another name         it is staged under one of the two                  (staging)
     torn lines of a ledger                          are made empty                                     (log_dir)
     a half-made move between two disks              is finished if its source is staged, else dropped  (move)
     orders-0.<32 hex>-delete, in a log dir of ours  a replica that was being created: goes             (create)
@@ -38,6 +39,8 @@ from logstore.staging import (
     list_staged,
     note_event,
     restored_path,
+    settle_live,
+    settle_name,
     staged_names,
     staging_roots,
     topic_id_in,
@@ -98,8 +101,9 @@ def _keep_live(log_dir: LogDir) -> Iterator[str]:
         try:
             with log_dir.root.below(place.prefix.rstrip("/")) as parent, parent.child(name) as directory:
                 if directory.holds(_METADATA_DRAFT):
-                    remove_file(log_dir.disk, directory, _METADATA_DRAFT)
-                    yield f"{place.prefix}{name}/{_METADATA_DRAFT} was never finished, and is removed"
+                    is_done = settle_live(log_dir, directory, place.prefix + name)
+                    end = "is done" if is_done else "is removed"
+                    yield f"{place.prefix}{name}/{_METADATA_DRAFT} was never finished, and {end}"
                 if drop_record(log_dir, parent, name):
                     yield f"{place.prefix}{name} was moved here, and is live"
         except LogStoreError as error:
@@ -133,8 +137,19 @@ def _settle_staged(log_dir: LogDir, fallback: FallbackRecords) -> Iterator[str]:
                 logger.warning("what is staged in %s is left as it is: %s", root.path, error)
                 continue
             ledger = RootLedger(log_dir, root, fallback)
+            yield from _settle_names(log_dir, root, ledger)
             yield from _keep_unstaged(log_dir, root, ledger, fallback)
             yield from _drop_empty(log_dir, placement, root, ledger)
+
+
+def _settle_names(log_dir: LogDir, root: Directory, ledger: RootLedger) -> Iterator[str]:
+    """Finish or drop what was being written into staged replicas: the names that their topics have by now."""
+    for name, record in ledger.staged():
+        try:
+            if settle_name(log_dir, root, name, record):
+                yield f"{name} was about to be restored under another name, and is staged as {record.topic}"
+        except LogStoreError as error:
+            logger.warning("%s", error)  # a link or a mount point: this program never puts anything there
 
 
 def _keep_unstaged(log_dir: LogDir, root: Directory, ledger: RootLedger, fallback: FallbackRecords) -> Iterator[str]:

@@ -148,13 +148,19 @@ class StagingStore(OpenStore):
         with self.changing:
             return [found for log_dir in self._online() for found in list_staged(log_dir, self.fallback)]
 
-    def restore(self, staged: Staged, partition: TopicPartition | None = None) -> Replica:
+    def restore(
+        self, staged: Staged, partition: TopicPartition | None = None, topic_id: TopicId | None = None
+    ) -> Replica:
         """Make a staged or stray replica live again.
 
-        ``partition``: which partition it was, for a stray whose name may be cut.
+        Args:
+            staged: from :meth:`staged`.
+            partition: which partition it was, for a stray whose name may be cut; or which it is by now.
+            topic_id: of the topic of ``partition``; a replica that holds it takes that name, whatever it was called.
+                None: the name must be the one that it had.
 
         Raises:
-            InvalidArgumentError: what was given is nothing that is staged, or no partition.
+            InvalidArgumentError: what was given is nothing that is staged, no partition, or no topic ID.
             NameTakenError: there is a live replica of that partition.
             DamagedRecordError, ChangeRefusedError: the partition cannot be known, or the directory is not what it was.
             OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
@@ -162,12 +168,15 @@ class StagingStore(OpenStore):
         check_argument("staged", staged, Staged, InvalidArgumentError)
         if partition is not None:
             check_argument("partition", partition, TopicPartition, InvalidArgumentError)
+        if topic_id is not None:
+            check_argument("topic_id", topic_id, TopicId, InvalidArgumentError)
         with self.changing:
             known = partition or staged.partition
             taken = None if known is None else self.find(known)
             if taken is not None:
                 raise NameTakenError(f"{known} is live in {taken.log_dir}/{taken.path}: stage that one first")
-            back = restore(self._log_dirs[staged.log_dir], staged, partition=partition, fallback=self.fallback)
+            log_dir = self._log_dirs[staged.log_dir]
+            back = restore(log_dir, staged, partition=partition, topic_id=topic_id, fallback=self.fallback)
             return self._restored(back, staged)
 
     def _by_log_dir(

@@ -25,7 +25,8 @@ A LeaderAndIsr request is handled like this (DESIGN §4)::
 The answer has no entry for a replica that a FULL request does not name. If it cannot be staged, the log says so, and
 the next FULL request tries again. While a disk is offline, only replicas that the controller calls new are created,
 because any other may be on that disk. A staged replica is restored or left, and never replaced by an empty replica
-while a disk refuses.
+while a disk refuses. It is restored under the name that the request has for its topic ID, whatever the topic was called
+when it was staged: a namespace may be moved while the broker is down.
 
 The order of the answers is Kafka's (FACTS §4.2, §4.5). Where KIP-516 or the safety of the data requires another answer,
 we differ on purpose; the numbers are rows of FACTS §10.4::
@@ -42,7 +43,7 @@ we differ on purpose; the numbers are rows of FACTS §10.4::
     FULL, this broker not among the replicas       kept                            staged, and answered with 3
     FULL, a future replica                         goes along with the live one    left alone: only live replicas are
                                                                                staged
-    a staged or stray replica under the wanted ID  an empty one is created         restored
+    a staged or stray replica under the wanted ID  an empty one is created         restored, under the wanted name
     the data is here under another topic name      an empty one is created, or     103: rename the topic first
                                                    one without an ID gets this ID
     leader epoch equal, and there is no replica    11                              created or restored

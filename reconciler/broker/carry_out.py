@@ -122,12 +122,15 @@ class StoreExecutor:
         return results
 
     def restore(self, actions: Sequence[DecidedAction]) -> list[ActionResult]:
-        """Restore staged replicas. Where that fails the data is still there, so no empty replica is created instead."""
+        """Restore staged replicas, under the name that the request has for their topic IDs.
+
+        Where that fails the data is still there, so no empty replica is created instead.
+        """
         results = []
         for each in actions:
             assert isinstance(each.found, Staged), "the staged replica goes with its action"
             try:
-                back = self.store.restore(each.found, each.action.replica)
+                back = self.store.restore(each.found, each.action.replica, each.wanted_id)
             except (LogStoreError, LayoutError) as error:
                 logger.warning("%s: %s is not brought back: %s", each.action.log_dir, each.action.name, error)
                 results.append(each.failed(KafkaError.KAFKA_STORAGE_ERROR, str(error)))

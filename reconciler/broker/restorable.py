@@ -42,8 +42,10 @@ def find_restorable(
 ) -> dict[PartitionKey, Sequence[RestorableReplica]]:
     """Find the staged and stray replicas of partitions under their topic IDs, the last staged one first.
 
-    A directory whose topic ID a disk refuses to say counts by its name: it may be the replica that is wanted. The log
-    says of each replica that cannot come back why. What comes after the first that can is not looked at.
+    Under which name a replica was staged does not matter: its topic may have been renamed meanwhile, or its namespace
+    moved, and it comes back under the name that is wanted. A directory whose topic ID a disk refuses to say counts by
+    its name: it may be the replica that is wanted. The log says of each replica that cannot come back why. What comes
+    after the first that can is not looked at.
 
     Args:
         store: of the broker.
@@ -69,7 +71,7 @@ def find_restorable(
     restorable: dict[PartitionKey, Sequence[RestorableReplica]] = dict.fromkeys(wanted, ())
     for key, several in found.items():
         several.sort(key=lambda staged: -1 if staged.record is None else staged.record.staged_ms, reverse=True)
-        restorable[key] = _look_at_each(log_dirs, several, TopicPartition(*key))
+        restorable[key] = _look_at_each(log_dirs, several, TopicPartition(*key), wanted[key])
     return restorable
 
 
@@ -97,9 +99,7 @@ def _partitions_of(staged: Staged, by_id: Mapping[tuple[TopicId, int | None], Pa
         return [key for key in by_id.values() if _may_be(key, named)]
     topic_id = named.topic_id if unknown else staged.topic_id
     key = None if topic_id is None else by_id.get((topic_id, named.partition))
-    if key is None or (staged.partition is not None and staged.partition != TopicPartition(*key)):
-        return []
-    return [key]
+    return [] if key is None else [key]
 
 
 def _may_be(key: PartitionKey, named: DirectoryName) -> bool:
@@ -107,11 +107,11 @@ def _may_be(key: PartitionKey, named: DirectoryName) -> bool:
 
 
 def _look_at_each(
-    log_dirs: Mapping[str, LogDir], several: Sequence[Staged], at: TopicPartition
+    log_dirs: Mapping[str, LogDir], several: Sequence[Staged], at: TopicPartition, topic_id: TopicId
 ) -> list[RestorableReplica]:
     found = []
     for staged in several:
-        looked_at = _look_at(log_dirs[staged.log_dir], staged, at)
+        looked_at = _look_at(log_dirs[staged.log_dir], staged, at, topic_id)
         if looked_at is not None:
             found.append(looked_at)
             if not looked_at.taken:
@@ -119,14 +119,14 @@ def _look_at_each(
     return found
 
 
-def _look_at(log_dir: LogDir, staged: Staged, at: TopicPartition) -> RestorableReplica | None:
+def _look_at(log_dir: LogDir, staged: Staged, at: TopicPartition, topic_id: TopicId) -> RestorableReplica | None:
     """Say how a staged replica would come back; None: it cannot."""
     unread = KafkaError.KAFKA_STORAGE_ERROR
     if staged.unread:
         logger.error("%s: %s is not brought back: the disk refuses to read it", staged.log_dir, staged.location)
         return RestorableReplica(staged, problem=unread)
     try:
-        return RestorableReplica(staged, planned_restore(log_dir, staged, at).path)
+        return RestorableReplica(staged, planned_restore(log_dir, staged, at, topic_id).path)
     except NameTakenError as error:
         return RestorableReplica(staged, partition_path(log_dir.scheme, at, staged.topic_id), str(error))
     except OSError as error:

@@ -353,8 +353,9 @@ class _ApplyRun:
 
     def _restore(self, each: CheckedAction) -> str:
         assert each.staged is not None, "the check found the staged replica"
-        known = each.action.replica if each.staged.record is None else None
-        return f"live as {self.store.restore(each.staged, known).path}"
+        # The metadata has the name of the topic ID by now; what is in doubt comes back by hand alone.
+        known = None if each.staged.record is not None and each.staged.in_doubt else each.action.replica
+        return f"live as {self.store.restore(each.staged, known, each.staged.topic_id).path}"
 
     def _write_topic_id(self, each: CheckedAction) -> str:
         self.store.assign_topic_id(each.action.replica, TopicId.parse(each.action.wanted_topic_id or ""))

@@ -6,7 +6,8 @@ The case table has judged each replica. The verdicts lead to these actions::
     NO_ID                                    write the topic ID, unless others or a leader epoch deny it
     DAMAGED, NO_ID of a topic to refetch     stage, if another broker leads it in sync, or nobody wants it here
     STAGED, STAGED_DUE, STRAY and wanted     restore, unless a replica of the partition lives, or may live in a log dir
-                                             that was not given, or several could come
+                                             that was not given, or several could come; under the name that the
+                                             metadata has for its topic ID
     STRAY and not wanted                     if the operator chose strays: give it a due time where it lies; one without
                                              a topic ID only if the operator chose that too, and the replica that lives
                                              in its place is in sync

@@ -74,10 +74,12 @@ class CountedStore(LogStore):
         self.reach("operation stage_copy", len(outcome.staged))
         return outcome
 
-    def restore(self, staged: Staged, partition: TopicPartition | None = None) -> Replica:
+    def restore(
+        self, staged: Staged, partition: TopicPartition | None = None, topic_id: TopicId | None = None
+    ) -> Replica:
         """As the engine does."""
         with self._counted("restore"):
-            back = super().restore(staged, partition)
+            back = super().restore(staged, partition, topic_id)
         self.reach("operation restore", 1)
         return back
 

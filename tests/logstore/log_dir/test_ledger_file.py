@@ -290,6 +290,34 @@ def test_lines_after_a_gap_that_a_crash_left_are_kept(case: Case) -> None:
     assert set(case.events()) == {NAMES[0], NAMES[2], NAMES[3]}
 
 
+def test_lines_that_a_killed_process_did_not_sync_are_durable_before_anything_is_done_by_them(case: Case) -> None:
+    with case.open() as ledger:
+        ledger.stage(records(0))
+    opened = Noted()
+    case.open(opened).close()
+    assert f"sync {LEDGER_FILE}" not in opened.steps, "all of them are"
+    with case.open() as ledger:
+        ledger.note(PURGING, [NAMES[0]], durable=False)
+    opened = Noted()
+    case.open(opened).close()
+    assert f"sync {LEDGER_FILE}" in opened.steps
+
+
+def test_a_second_staged_line_gives_a_replica_another_name_durably_and_once(case: Case) -> None:
+    with case.open() as ledger:
+        ledger.stage(records(0, 1))
+    new, disk = record(0)._replace(topic="sales", path="sales-0"), Noted()
+    with case.open(disk) as ledger:
+        ledger.rename(NAMES[0], new)
+        assert disk.steps[-2:] == [f"sync {LEDGER_FILE}", f"mark {LEDGER_FILE}"]
+        written = len(disk.steps)
+        ledger.rename(NAMES[0], new)
+        assert (len(disk.steps), ledger.ledger.lines) == (written, 3)
+    found = read_ledger(case.folder)
+    assert found is not None
+    assert [found.entries[name] for name in NAMES[:2]] == [LedgerEntry(STAGED, new), LedgerEntry(STAGED, record(1))]
+
+
 def test_after_a_sync_that_failed_the_same_is_written_again(case: Case) -> None:
     class Forgetful(Disk):
         """Its first sync of the ledger fails, and what was written since the one before is lost, as in a page cache."""

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from layout import partition_metadata
+from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
 from layout.ids import TopicId
-from layout.scheme import LEDGER_FILE
+from layout.scheme import LEDGER_FILE, Scheme
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from logstore.namespaces import create_namespace, rename_topic
 from logstore.purge import PurgeRules, purge
-from reconciler.broker import Broker
+from reconciler.broker import Broker, dry_run_request
 from reconciler.broker.leader_and_isr import LEFT_ALONE, STAGED_BY
 from reconciler.protocol import LiveLeader, RequestType
 from reconciler.verdicts import Verdict
@@ -25,6 +26,7 @@ from tests.logstore.engine import HOUR_MS, DiskThat, contents
 from tests.reconciler.protocol.control_requests import (
     FULL,
     INCREMENTAL,
+    NODE,
     ORDERS,
     OTHERS,
     UNSPECIFIED,
@@ -33,6 +35,7 @@ from tests.reconciler.protocol.control_requests import (
     C,
     Sim,
     answer,
+    errors,
     leader_and_isr,
     state,
     topic,
@@ -305,6 +308,49 @@ def test_what_is_staged_under_another_id_or_partition_is_not_brought_back(sim: S
     answer(broker, leader_and_isr(FULL, topic("orders", B, 0), topic("others", A, 1)))
     assert sim.staged() == {"orders-0": (A, "UNKNOWN_TOPIC")}
     assert sim.data_of("orders-0") == b"" and sim.data_of("others-1") == b""
+
+
+@RECONCILING
+@pytest.mark.parametrize("scheme", list(Scheme))
+def test_what_was_staged_under_a_former_name_is_served_under_its_new_one(
+    tmp_path: Path, scheme: Scheme, kind: RequestType
+) -> None:
+    """KIP37-3, KIP516-13: the namespace was moved while the broker was down, and the partition had no leader yet."""
+    old, new = ("orders", "sales") if scheme is Scheme.FLAT else ("org:orders", "net:orders")
+    sim = Sim(tmp_path, scheme=scheme.value)
+    store = sim.start().store
+    if scheme is Scheme.NAMESPACED:
+        create_namespace(store, "org")
+    made = store.create(TopicPartition(old, 0), A)
+    Path(made.log_dir, made.path, "00000000000000000000.log").write_bytes(b"data")
+    store.write_offsets(RECOVERY_POINT_CHECKPOINT, {TopicPartition(old, 0): 4})
+    broker = sim.start()
+    if scheme is Scheme.NAMESPACED:
+        create_namespace(broker.store, "net")
+    assert answer(broker, leader_and_isr(FULL)) == {}
+    assert sim.staged() == {f"{old}-0": (A, "UNKNOWN_TOPIC")}
+    # By now another topic has the former name.
+    asked = leader_and_isr(kind, topic(new, A, 0), topic(old, B, 0))
+    foreseen, _ = dry_run_request(broker.store, asked, NODE)
+    assert answer(broker, asked) == {f"{new}-0": 0, f"{old}-0": 0} == errors(foreseen)
+    assert sim.live() == {f"{new}-0": A, f"{old}-0": B} and sim.staged() == {}
+    broker = sim.start()
+    assert answer(broker, leader_and_isr(FULL, topic(new, A, 0), topic(old, B, 0))) == {f"{new}-0": 0, f"{old}-0": 0}
+    found = broker.store.get(TopicPartition(new, 0))
+    assert (found.topic_id, found.metadata_state) == (A, "ok")
+    assert Path(found.log_dir, found.path, "00000000000000000000.log").read_bytes() == b"data"
+    (log_dir,) = [each for each in broker.store.log_dirs if each.path == found.log_dir]
+    assert log_dir.checkpoints.entries(RECOVERY_POINT_CHECKPOINT) == {(new, 0): 4}
+    sim.stop()
+
+
+def test_what_is_staged_under_a_former_name_waits_while_its_data_is_live_under_that_name(sim: Sim) -> None:
+    sim.put("orders-0", A)
+    sim.start().store.stage([ORDERS], "TEST", "x")
+    sim.put("orders-0", A, data=b"second")
+    broker = sim.start()
+    assert answer(broker, leader_and_isr(FULL, topic("sales", A, 0))) == {"sales-0": 103}
+    assert sim.live() == {"orders-0": A} and sim.staged() == {"orders-0": (A, "TEST")}
 
 
 def test_what_was_purged_is_made_anew(sim: Sim) -> None:

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from layout.directory_name import stray_name
+from layout.scheme import Scheme
+from layout.topic import TopicPartition
 from logstore import ChangeFailedError, ChangeRefusedError, OfflineLogDirError
+from logstore.namespaces import create_namespace
 from logstore.store import LogStore, StoreOptions
 from reconciler.plan import Action, PlanChoice, Policy
 from reconciler.plan.revalidate import CheckedAction, Revalidation, status_of
@@ -122,6 +125,27 @@ def test_a_stray_whose_name_a_broker_cut_comes_back_as_what_the_metadata_wants(b
     assert [(each.kind, each.topic) for each in plan.actions] == [("restore", topic)]
     assert broker.apply(plan).is_complete
     assert (broker.log_dirs[0] / f"{topic}-7").is_dir()
+
+
+def test_what_was_staged_under_a_former_name_comes_back_under_the_one_that_the_metadata_has(
+    tmp_path: Path,
+) -> None:
+    """KIP37-3, KIP516-13"""
+    broker = PlanBroker(tmp_path, Scheme.NAMESPACED.value)
+    at, by_now = TopicPartition("org:orders", 0), TopicPartition("net:orders", 0)
+    with LogStore.open(broker.paths, StoreOptions(clock=broker.clock, jobs=0)) as store:
+        create_namespace(store, "org")
+        create_namespace(store, "net")
+        made = store.create(at, ORDERS)
+        Path(made.log_dir, made.path, "00000000000000000000.log").write_bytes(b"data")
+        store.stage([at], "UNKNOWN_TOPIC", "nobody knew it")
+    broker.wanted("net:orders", ORDERS, 0)
+    plan = broker.plan()
+    assert [(each.kind, each.replica) for each in plan.actions] == [("restore", by_now)]
+    assert broker.apply(plan).is_complete
+    assert (Path(made.log_dir) / "net" / "orders-0" / "00000000000000000000.log").read_bytes() == b"data"
+    assert list(broker.verdicts().values()) == []
+    assert looked_at(broker, plan.actions[0]).status == "already"
 
 
 def test_data_of_which_the_plan_does_not_say_how_much_it_is_may_be_any(broker: PlanBroker) -> None:
