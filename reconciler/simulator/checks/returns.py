@@ -4,6 +4,7 @@
 
     restored   a replica is not made empty while the same one, whole, is staged on a disk that works
     offsets    the checkpoint entries that a staged replica had are there again when it is live again
+    names      no checkpoint keeps the name that a replica had before it was renamed
     paths      no two replicas have one directory
 
 The ledgers and the checkpoints are read from the disks anew. Source: DESIGN §5; KIP516-6.
@@ -58,6 +59,19 @@ def lost_offsets(member: Member, live: Live, went: Sequence[StagedRecord]) -> It
         missing = [file for file in record.checkpoints if key not in found.entries.get(file, {})]
         if missing and not found.damaged and entry.log_dir not in member.broker.store.offline:
             yield f"{member.name} restored {key[0]}-{key[1]} without its entry in {', '.join(missing)}"
+
+
+def former_names(member: Member, before: Live, live: Live) -> Iterator[str]:
+    """Yield each checkpoint that still has an entry of a replica under the name that it had at the last look."""
+    now = {(entry.topic_id, key[1]): (key, entry) for key, entry in live.items() if entry.topic_id is not None}
+    for key, entry in before.items():
+        renamed = None if entry.topic_id is None else now.get((entry.topic_id, key[1]))
+        if renamed is None or renamed[0] == key or key in live or _is_put_off(member.broker.store, entry.log_dir):
+            continue
+        if entry.log_dir not in member.broker.store.offline:
+            entries = read_offset_checkpoints(entry.log_dir).entries
+            for file in sorted(file for file, found in entries.items() if key in found):
+                yield f"{member.name} renamed {key[0]}-{key[1]} to {renamed[0][0]}, and {file} has its former name"
 
 
 def shared_directories(member: Member, live: Live) -> Iterator[str]:

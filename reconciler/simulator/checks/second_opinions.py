@@ -31,7 +31,7 @@ from reconciler.simulator.cluster import Cluster, Member
 from reconciler.verdicts import Verdict, compare
 from reconciler.watch import VerdictChange, VerdictWatch
 
-_AUDITED = 0.125
+_AUDITED = 0.06
 """In how many histories the engine audits, of those that have it."""
 
 _MOMENTS = 5

@@ -30,7 +30,7 @@ from logstore import DELETE_DELAY, STALE_DELAY, LogStoreError, Settings
 from logstore.log_dir import read_offset_checkpoints
 from logstore.purge import Purged
 from logstore.store import Entry, LogStore
-from reconciler.simulator.checks.returns import lost_offsets, shared_directories, wrongly_made
+from reconciler.simulator.checks.returns import former_names, lost_offsets, shared_directories, wrongly_made
 from reconciler.simulator.cluster import Member, Oracle
 from reconciler.text import moment
 from reconciler.verdicts import Verdict
@@ -169,6 +169,7 @@ class StagingWatch:
             yield from _vanished(member, seen, live, identities)
             yield from wrongly_made(member, seen.live, live, back)
             yield from self._made_anew(member, seen, identities)
+            yield from former_names(member, seen.live, live)
         _note_held(member, seen, live)
         seen.entries.clear()
         yield from lost_offsets(member, live, back)

@@ -55,6 +55,7 @@ class Oracle:
         """Read this server."""
         self._zookeeper, self._session = zookeeper, zookeeper.session("observer")
         self._topics: dict[str, TopicId | None] = {}
+        self._known: dict[str, TopicId | None] = {}
         self._wanted: dict[TopicPartition, tuple[ExpectedReplica, ...]] = {}
         self._leaving: dict[TopicPartition, tuple[ExpectedReplica, ...]] = {}
         self._adding: dict[TopicPartition, frozenset[int]] = {}
@@ -114,7 +115,8 @@ class Oracle:
 
     def known(self) -> dict[str, TopicId | None]:
         """Full name → topic ID, of every topic in the metadata, with the ones that are being deleted."""
-        return {topic: topic_id_of(node) for topic, node in read_topics(self._session).items()}
+        self._read()
+        return dict(self._known)
 
     def fewer_partitions(self) -> dict[str, FewerPartitionsRequest]:
         """Full name → the request by which a topic is to have fewer partitions, where there is one that can be read."""
@@ -191,6 +193,7 @@ class Oracle:
         leaving = set(topics_to_delete(self._session))
         nodes = read_topics(self._session)
         ids = {topic: topic_id_of(node) for topic, node in nodes.items()}
+        self._known = ids
         self._topics = {topic: topic_id for topic, topic_id in ids.items() if topic not in leaving}
         before = _identities(self._wanted)
         self._wanted, self._leaving, self._adding = {}, {}, {}

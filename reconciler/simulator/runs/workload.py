@@ -11,6 +11,7 @@ from functools import partial
 from random import Random
 from typing import TypeAlias
 
+from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.protocol import DeletePartitionsRequest, DeletePartitionsResponse, DeletePartitionsTopic
@@ -25,6 +26,9 @@ NAMES = ("orders", "clicks", "payments", "audit.log", "__consumer_offsets", "org
 
 NAMESPACES = ("org", "org", "org:orders-1", "clicks-1")
 """The namespaces of a history; some are called like a partition's directory (KIP37-2)."""
+
+_TENANTS = ("org", "net")
+"""Namespaces of topics that are there from the beginning, where the history has namespaces."""
 
 _MOVED = ("org", "net", "net:org")
 """The namespaces that are moved, each to another of these names."""
@@ -45,6 +49,9 @@ _FIRST = 3
 
 _AWAY, _AWAY_MS, _AGAIN_MS = 0.4, (200, 2_500), (20, 300, 1_500)
 """How likely a broker is away during a command, for how long, and when a deleted topic is created again."""
+
+_AILING = 0.7
+"""How likely a broker is restarted while a disk is away, where one is and somebody starts or stops a broker."""
 
 _MAKES_STALE = ("delete", "shrink", "reassign")
 _PLANNED_MS = (100, 600)
@@ -94,6 +101,10 @@ class Workload:
         """Act from here on, until :meth:`end`."""
         self._goes_on = True
         self._again()
+        holds_tiers = self._cluster.settings.broker.scheme is not Scheme.FLAT
+        for namespace in _TENANTS if holds_tiers and "namespace" in self._swarm.features else ():
+            if (random := self._next()) is not None and self._does("namespace"):
+                self._say(partial(self._tenant, namespace), random)
         for _ in range(_FIRST):
             if (random := self._next()) is not None:
                 self._say(self._create, random)
@@ -189,8 +200,14 @@ class Workload:
             member.start()
 
     def _stop_or_start(self, random: Random) -> None:
-        member = random.choice(list(self._cluster.members.values()))
-        if not member.running:
+        members = list(self._cluster.members.values())
+        ailing = [each for each in members if each.running and each.broker.store.offline]
+        member = random.choice(members)
+        if ailing and random.random() < _AILING:
+            member = random.choice(ailing)
+            member.shut_down()
+            member.start()
+        elif not member.running:
             member.start()
         elif sum(each.running for each in self._cluster.members.values()) > 1:
             member.shut_down()
@@ -263,6 +280,9 @@ class Workload:
         if partition is None:
             return None
         return f"elects the preferred leader of {partition}", admin.elect_preferred([partition])[partition]
+
+    def _tenant(self, namespace: str, admin: Admin, _random: Random) -> tuple[str, CommandOutcome]:
+        return f"creates namespace {namespace}", admin.create_namespace(namespace)
 
     def _namespace(self, admin: Admin, random: Random) -> tuple[str, CommandOutcome]:
         namespace = random.choice(NAMESPACES)

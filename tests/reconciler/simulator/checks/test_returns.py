@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
 from layout.topic import TopicPartition
+from logstore.namespaces import rename_topic
 from logstore.staging import Staged
-from reconciler.simulator.checks.returns import lost_offsets, shared_directories, wrongly_made
+from reconciler.simulator.checks.returns import former_names, lost_offsets, shared_directories, wrongly_made
 from reconciler.simulator.cluster import Cluster, Member
 
 AT = TopicPartition("orders", 0)
@@ -53,6 +55,21 @@ def test_a_replica_that_is_restored_must_have_its_checkpoint_entries(cluster: Cl
     log_dir.checkpoints.write(log_dir.disk)
     told = list(lost_offsets(member, store.entries(), [lies.record]))
     assert len(told) == 1 and RECOVERY_POINT_CHECKPOINT in told[0]
+
+
+def test_a_checkpoint_that_keeps_the_former_name_of_a_replica_is_told(cluster: Cluster) -> None:
+    member = cluster.members[1]
+    store = member.broker.store
+    store.write_offsets(RECOVERY_POINT_CHECKPOINT, {AT: 7})
+    before = dict(store.entries())
+    rename_topic(store, "orders", "clicks")
+    assert not list(former_names(member, before, store.entries()))
+    for log_dir in store.log_dirs:
+        file = Path(log_dir.path, RECOVERY_POINT_CHECKPOINT)
+        if file.exists():
+            file.write_bytes(file.read_bytes().replace(b"clicks", b"orders"))
+    said = f"broker-1 renamed orders-0 to clicks, and {RECOVERY_POINT_CHECKPOINT} has its former name"
+    assert list(former_names(member, before, store.entries())) == [said]
 
 
 def test_two_replicas_in_one_directory_are_told(cluster: Cluster) -> None:

@@ -111,7 +111,7 @@ def test_a_second_election_before_the_first_was_carried_out_is_refused() -> None
     assert str(broken).endswith("INVALID_REQUEST: an election of preferred leaders is running for orders-0; wait")
 
 
-@pytest.mark.parametrize("seed", [2, 4, 13])  # whose histories have a follower that lags
+@pytest.mark.parametrize("seed", [4, 7, 13])  # whose histories have a follower that lags
 def test_whatever_goes_wrong_every_broker_describes_what_it_knows_by_name_and_by_id(seed: int) -> None:
     """KIP4-1, KIP516-9."""
     cluster = Cluster(history_settings(3), seed=seed)

@@ -62,7 +62,7 @@ def test_a_failure_needs_no_more_than_what_it_is_about(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(simulation, "check_converged", check)
     settings = history_settings(1)
-    (failed,) = [found for found in (simulate(seed, 150, settings) for seed in (24,)) if found.broken]
+    (failed,) = [found for found in (simulate(seed, 150, settings) for seed in (21,)) if found.broken]
     least = shortest_failure(failed, settings)
     assert least.promise == failed.promise == "at event … somebody had deleted a topic"
     assert least.broken != failed.broken
@@ -70,6 +70,6 @@ def test_a_failure_needs_no_more_than_what_it_is_about(monkeypatch: pytest.Monke
     assert [deed.partition(" ")[0] for deed in deeds(least)] == ["deletes"]
     without = {*FEATURES, *(kind for kind in FAULT_KINDS if settings.rates.of(kind))} - {"delete"}
     assert least.left_out.features >= without
-    again = simulate(24, least.steps, settings, left_out=LeftOut.parse(*least.left_out.arguments[1::2]))
+    again = simulate(21, least.steps, settings, left_out=LeftOut.parse(*least.left_out.arguments[1::2]))
     assert (again.digest, again.broken) == (least.digest, least.broken)
-    assert simulate(24, least.steps - 1, settings, left_out=least.left_out).broken is None
+    assert simulate(21, least.steps - 1, settings, left_out=least.left_out).broken is None

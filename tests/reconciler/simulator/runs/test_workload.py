@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from random import Random
 
 import pytest
 
+from reconciler.simulator.runs import workload as workload_module
 from reconciler.simulator.runs.workload import NAMES, Workload
 from tests.reconciler.simulator.conftest import NewCluster
 
@@ -77,3 +79,18 @@ def test_one_broker_is_always_left_unless_a_fault_takes_it(new_cluster: NewClust
     for _ in range(40):
         cluster.run(for_ms=1_000)
         assert any(member.running for member in cluster.members.values())
+
+
+def test_a_broker_is_restarted_while_one_of_its_disks_is_away(
+    new_cluster: NewCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workload_module, "_AILING", 1.0)
+    cluster = new_cluster(3, seed=4)
+    workload, member = Workload(cluster), cluster.members[2]
+    cluster.create_topic("orders", 4, 3)
+    member.disks.fail(0, Random(1))
+    cluster.run(for_ms=70_000)
+    assert member.broker.store.offline
+    before = member.broker.store
+    workload._stop_or_start(Random(4))
+    assert member.running and member.broker.store is not before and member.broker.store.offline
