@@ -1,6 +1,8 @@
 """``logstore restore``: brings staged replicas back, and adopts strays that a broker left.
 
-Everything is planned before anything is moved, and a dry run is the plan alone, so both print the same lines.
+Everything is planned before anything is moved, and a dry run is the plan alone, so both print the same lines. A replica
+comes back under the name that it had when it was staged, also where its topic has another one by now: no metadata is
+asked for that. ``--topic-id`` and ``--as`` together give it another name; ``logstore plan`` takes it from the metadata.
 """
 
 from __future__ import annotations
@@ -140,7 +142,7 @@ def run(
         done, last = 0, ""
         for step in steps:
             stays = step.to is None and not step.as_stray
-            moved = not stays and (dry_run or _carry_out(step, opened.log_dirs, known, fallback))
+            moved = not stays and (dry_run or _carry_out(step, opened.log_dirs, wanted, fallback))
             done += moved
             if moved or stays:
                 tell_of(step.staged.log_dir, [step.line], headed=step.staged.log_dir == last)
@@ -238,7 +240,7 @@ def _planned_restores(
         disks[brokers[view.path]].append(view)
     taken: dict[BrokerKey, dict[TopicPartition, str]] = defaultdict(dict)
     planned = [
-        _planned_restore(view, staged, wanted.was, disks[brokers[view.path]], taken[brokers[view.path]])
+        _planned_restore(view, staged, wanted, disks[brokers[view.path]], taken[brokers[view.path]])
         for view, staged in chosen
     ]
     if wanted.without_twin:
@@ -328,12 +330,12 @@ def _broker(view: LogDirView) -> BrokerKey:
 def _planned_restore(
     view: LogDirView,
     staged: Staged,
-    known: TopicPartition | None,
+    wanted: RestoreChoice,
     views: Sequence[LogDirView],
     taken: dict[TopicPartition, str],
 ) -> PlannedRestore:
     try:
-        to = planned_restore(view, staged, known)
+        to = planned_restore(view, staged, wanted.was, wanted.topic_id)
     except LogStoreError as error:
         return PlannedRestore(view, staged, None, str(error))
     except OSError as error:
@@ -361,7 +363,7 @@ def _live_elsewhere(to: Restored, views: Sequence[LogDirView]) -> str | None:
 
 
 def _carry_out(
-    step: PlannedRestore, log_dirs: Sequence[LogDir], known: TopicPartition | None, fallback: FallbackRecords
+    step: PlannedRestore, log_dirs: Sequence[LogDir], wanted: RestoreChoice, fallback: FallbackRecords
 ) -> bool:
     """Restore one directory; False: the engine refused, and the reason was said."""
     (log_dir,) = (each for each in log_dirs if each.path == step.staged.log_dir)
@@ -369,7 +371,7 @@ def _carry_out(
         if step.as_stray:
             forget_stray(log_dir, step.staged)
         else:
-            restore(log_dir, step.staged, partition=known, fallback=fallback)
+            restore(log_dir, step.staged, partition=wanted.was, topic_id=wanted.topic_id, fallback=fallback)
     except LogStoreError as error:
         warn(str(error))
         return False

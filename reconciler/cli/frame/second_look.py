@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 
+from layout.topic import TopicPartition
 from logstore import ChangeRefusedError, LogStoreError
 from logstore.log_dir import FallbackRecords, ReadOnlyLogDir
 from logstore.scan import Observation, scan_all
@@ -82,22 +83,29 @@ def _ask_about(
 ) -> None:
     """Enter what is staged in one log dir; half of a replica that a purge has begun to empty comes back never."""
     as_of_ms = state.identity.as_of_ms or 0
+    names = dict(zip(*(state.topics.column(name).to_pylist() for name in ("topic_id", "topic")), strict=True))
     with ReadOnlyLogDir.open(seen.log_dir) as log_dir:
         for staged in find_staged(log_dir, fallback):
             if staged.record is None:
                 continue
             reason = wanted.get((seen.log_dir, staged.location))
+            topic_id, at = str(staged.topic_id), staged.record
+            by_now = TopicPartition(names.get(topic_id, at.topic), at.partition)
+            renamed = None if by_now == staged.partition else by_now
             if reason is not None:
                 try:
-                    planned_restore(log_dir, staged)
+                    planned_restore(log_dir, staged, renamed, staged.topic_id)
                 except ChangeRefusedError:
                     reason = None
                 except (LogStoreError, OSError):
                     pass  # something else is in its way, which the restore names
             if reason is not None:
                 why = f"{staged.location} in {seen.log_dir} is wanted again; bring it back while the broker is stopped"
-                look.steps[seen.log_dir, staged.location] = Step(why, call.restore(locations=[staged.location]))
-            elif str(staged.topic_id) in state.identity.uncommitted:
+                command = call.restore(locations=[staged.location])
+                if renamed is not None:
+                    command = call.restore(locations=[staged.location], topic_id=topic_id, was=str(renamed))
+                look.steps[seen.log_dir, staged.location] = Step(why, command)
+            elif topic_id in state.identity.uncommitted:
                 reason = "what the metadata says of its topic may still be taken back"
             elif staged.record.staged_ms > as_of_ms:
                 reason = f"it was staged after {moment(as_of_ms)}, as of which the metadata speaks"

@@ -18,6 +18,10 @@ Examples:
 \b
 'logstore staged' lists the locations. A stray that a broker left has no record: its name says what it was, and the
 broker finds its offsets anew. Where the name was cut, say what it was with --as TOPIC-PARTITION.
+
+\b
+All else comes back under the name that it had. Where its topic was renamed or moved since, 'logstore plan' takes the
+new name from the metadata; by hand: --topic-id ID --as TOPIC-PARTITION, which only a replica with that ID gets.
 """
 
 
@@ -28,7 +32,12 @@ broker finds its offsets anew. Where the name was cut, say what it was with --as
 @click.option("--topic-id", metavar="ID", help="Those with this topic ID.")
 @click.option("--location", "locations", multiple=True, metavar="L", help="This one, as 'logstore staged' has it.")
 @click.option("--all", "everything", is_flag=True, help="All that has a record; strays are named by other options.")
-@click.option("--as", "was", metavar="TOPIC-PARTITION", help="What a single stray was, where its name was cut.")
+@click.option(
+    "--as",
+    "was",
+    metavar="TOPIC-PARTITION",
+    help="What one was: a stray whose name was cut, or, with --topic-id, a replica whose topic was renamed.",
+)
 @click.option("--as-stray", is_flag=True, help="Leave strays where they lie, and take their due time back.")
 @click.option(
     "--metadata", "specs", metavar="SOURCE", multiple=True,

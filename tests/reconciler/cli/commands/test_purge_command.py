@@ -341,11 +341,18 @@ def test_space_that_others_took_meanwhile_is_not_reported_as_a_negative_number()
     )
 
 
-def saved(folder: Path, replicas: list[int], *, as_of_ms: int | None = None, uncommitted: tuple[str, ...] = ()) -> Path:
+def saved(
+    folder: Path,
+    replicas: list[int],
+    *,
+    topic: str = "orders",
+    as_of_ms: int | None = None,
+    uncommitted: tuple[str, ...] = (),
+) -> Path:
     """Metadata that wants both partitions of ``orders`` on these brokers, as of now."""
     builder = DesiredBuilder()
     for partition in range(2):
-        builder.partition("orders", str(ORDERS), partition, replicas)
+        builder.partition(topic, str(ORDERS), partition, replicas)
     builder.partition("others", str(OTHERS), 0, [1, 2])
     spoken_ms = time.time_ns() // 1_000_000 if as_of_ms is None else as_of_ms
     folder.mkdir()
@@ -355,18 +362,20 @@ def saved(folder: Path, replicas: list[int], *, as_of_ms: int | None = None, unc
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+@pytest.mark.parametrize("topic", ["orders", "sales"])
 def test_what_is_wanted_again_is_kept_with_the_command_that_brings_it_back(
-    run: Run, log_dir: str, tmp_path: Path, dry: tuple[str, ...]
+    run: Run, log_dir: str, tmp_path: Path, dry: tuple[str, ...], topic: str
 ) -> None:
+    """Under the name that the metadata has for its topic ID, which may be another one by now."""
     before = below(log_dir)
-    result = run("purge", log_dir, "--metadata", saved(tmp_path / "again", [1, 2]), *dry)
+    result = run("purge", log_dir, "--metadata", saved(tmp_path / "again", [1, 2], topic=topic), *dry)
     assert (result.exit_code, below(log_dir)) == (1, before)
-    why = f"the metadata wants orders-0 with topic ID {ORDERS} here again"
+    why = f"the metadata wants {topic}-0 with topic ID {ORDERS} here again"
     assert f"{log_dir}: keep ../broker-1.deleting/{ORDERS}_0: {why}" in result.stdout.splitlines()
     assert "is wanted again; bring it back while the broker is stopped" in result.stderr
     (command,) = [line.strip() for line in result.stderr.splitlines() if line.startswith("    logstore restore ")]
     assert run(*shlex.split(command)[1:]).exit_code == 0
-    assert Path(log_dir, "orders-0").is_dir()
+    assert Path(log_dir, f"{topic}-0").is_dir()
 
 
 def test_what_is_wanted_no_more_is_purged_after_asking(run: Run, log_dir: str, tmp_path: Path) -> None:

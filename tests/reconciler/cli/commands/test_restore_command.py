@@ -108,6 +108,19 @@ def test_a_stray_whose_name_was_cut_says_nothing_so_it_must_be_said(run: Run, lo
     assert Path(log_dir, f"{topic}-5").is_dir()
 
 
+def test_a_replica_whose_topic_was_renamed_gets_the_name_that_is_given_with_its_topic_id(
+    run: Run, log_dir: str
+) -> None:
+    one = (log_dir, "--location", f"../broker-1.deleting/{ORDERS}_0", "--as", "sales-0")
+    refused = run("restore", *one)
+    assert (refused.exit_code, live(log_dir)) == (3, set())
+    assert "is orders-0, and not sales-0" in refused.stdout
+    planned = run("restore", *one, "--topic-id", ORDERS, "--dry-run")
+    done = run("restore", *one, "--topic-id", ORDERS)
+    assert (done.exit_code, done.stdout) == (0, planned.stdout)
+    assert Path(log_dir, "sales-0").is_dir() and live(log_dir) == set()
+
+
 def test_what_it_was_can_only_be_said_of_one(run: Run, log_dir: str) -> None:
     result = run("restore", log_dir, "--all", "--as", "orders-0")
     assert result.exit_code == 2
