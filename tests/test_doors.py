@@ -18,7 +18,7 @@ DOORS = sorted(
 
 NEED_ARROW = (
     "reconciler.broker",
-    *(f"reconciler.simulator.{name}" for name in ("machine", "cluster", "checks", "runs")),
+    *(f"reconciler.simulator.{name}" for name in ("machine", "cluster", "checks", "drills", "runs")),
 )
 """A broker compares what a request wants with what it has, in the tables of a desired state."""
 

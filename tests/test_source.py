@@ -58,7 +58,7 @@ FLOORS: Mapping[str, tuple[str, ...]] = {
         *("simulator", "cli"),
     ),
     "reconciler.simulator": (
-        *("kernel", "zookeeper", "placement", "controller", "machine", "admin", "cluster", "checks", "runs"),
+        *("kernel", "zookeeper", "placement", "controller", "machine", "admin", "cluster", "checks", "drills", "runs"),
     ),
 }
 """What lies in a package, from the ground up: each imports only what stands before it."""

@@ -20,19 +20,21 @@ a broker's own ``.tmp`` stays, because it may be all that is left of a checkpoin
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 
 from layout import partition_metadata
 from layout.directory_name import DirectoryKind, parse
 from layout.ids import TopicId
 from layout.ours import LedgerEvent, StagedRecord
+from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError, LogStoreError
 from logstore.fs import TEMPORARY, Directory, remove_file, remove_tree
 from logstore.journal import is_namespace_dir
 from logstore.log_dir import NO_SPACE, FallbackRecords, LogDir
-from logstore.scan import Folder, list_log_dir
+from logstore.rows import Kind
+from logstore.scan import Folder, list_log_dir, scan_all
 from logstore.staging import (
     Placement,
     RootLedger,
@@ -127,6 +129,8 @@ def _drop_drafts(log_dir: LogDir) -> Iterator[str]:
 def _settle_staged(log_dir: LogDir, fallback: FallbackRecords) -> Iterator[str]:
     """Make the ledgers say what is so, and remove the directories that a purge had emptied."""
     with closing(staging_roots(log_dir)) as roots:
+        there = {name for _, root in roots for name in root.directories()}
+    with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
             if placement is not Placement.IN_PLACE:
                 yield from _drop_temporaries(log_dir, root)
@@ -138,7 +142,7 @@ def _settle_staged(log_dir: LogDir, fallback: FallbackRecords) -> Iterator[str]:
                 continue
             ledger = RootLedger(log_dir, root, fallback)
             yield from _settle_names(log_dir, root, ledger)
-            yield from _keep_unstaged(log_dir, root, ledger, fallback)
+            yield from _keep_unstaged(log_dir, root, there, ledger, fallback)
             yield from _drop_empty(log_dir, placement, root, ledger)
 
 
@@ -152,20 +156,28 @@ def _settle_names(log_dir: LogDir, root: Directory, ledger: RootLedger) -> Itera
             logger.warning("%s", error)  # a link or a mount point: this program never puts anything there
 
 
-def _keep_unstaged(log_dir: LogDir, root: Directory, ledger: RootLedger, fallback: FallbackRecords) -> Iterator[str]:
+def _keep_unstaged(
+    log_dir: LogDir, root: Directory, there: Collection[str], ledger: RootLedger, fallback: FallbackRecords
+) -> Iterator[str]:
     """Give the offsets back to replicas that are live and of which a ledger says that they are staged.
 
     A replica that was staged under another name meanwhile is no longer live; its first line is over as well.
+
+    ``there``: the names in all staging roots of the log dir, for the ledger on another disk speaks of all of them.
     """
-    there, said = set(root.directories()), list(ledger.staged())
+    said = list(ledger.staged())
     staged = {(record.topic, record.partition, record.topic_id) for name, record in said if name in there}
-    live, over = list[str](), list[str]()
+    live, over, is_complete = list[str](), list[str](), False
     for name, record in said:
         if name in there:
             continue
-        if (record.topic, record.partition, record.topic_id) in staged:
+        who = (record.topic, record.partition, record.topic_id)
+        is_live = who not in staged and _is_live(log_dir, record)
+        if is_live and not is_complete:
+            staged, is_complete = staged | _staged_in_others(log_dir, root, fallback), True
+        if who in staged:
             over.append(name)
-        elif _is_live(log_dir, record):
+        elif is_live:
             log_dir.checkpoints.give_back(TopicPartition(record.topic, record.partition), record.checkpoints)
             live.append(name)
     if over:
@@ -183,6 +195,18 @@ def _keep_unstaged(log_dir: LogDir, root: Directory, ledger: RootLedger, fallbac
         assert first.record is not None, "as above"
         others = f", and so are {len(live) - 1} others" if len(live) > 1 else ""
         yield f"{first.record.path} was about to be staged or restored, and is live{others}"
+
+
+def _staged_in_others(log_dir: LogDir, root: Directory, fallback: FallbackRecords) -> set[tuple[str, int, TopicId]]:
+    """What lies in the other staging roots: what lives under its name is another replica, with offsets of its own."""
+    with closing(staging_roots(log_dir)) as roots:
+        return {
+            (record.topic, record.partition, record.topic_id)
+            for _, other in roots
+            if other.key != root.key
+            for name, record in RootLedger(log_dir, other, fallback).staged()
+            if other.holds(name)
+        }
 
 
 def _is_live(log_dir: LogDir, record: StagedRecord) -> bool:
@@ -214,12 +238,24 @@ def _is_empty(root: Directory, name: str) -> bool:
 
 def _forget_offsets_of_staged(log_dir: LogDir, fallback: FallbackRecords) -> None:
     """Remove the offsets of staged replicas from the checkpoints, except where the partition is live here again."""
-    gone = []
-    for staged in list_staged(log_dir, fallback):
-        if staged.record is not None and staged.partition is not None and not _holds_live(log_dir, staged.record):
-            gone.append(staged.partition)
+    gone = [
+        staged.partition
+        for staged in list_staged(log_dir, fallback)
+        if staged.record is not None and staged.partition is not None and not _holds_live(log_dir, staged.record)
+    ]
+    if log_dir.scheme is Scheme.BY_TOPIC_ID and any(map(log_dir.checkpoints.offsets, gone)):
+        # A topic that was re-created lies by another ID, so the path of the staged one does not tell.
+        live = _live_partitions(log_dir)
+        gone = [each for each in gone if (each.topic, each.partition) not in live]
     log_dir.checkpoints.take_out(gone)
     log_dir.write_checkpoints()
+
+
+def _live_partitions(log_dir: LogDir) -> set[tuple[str, int]]:
+    (observation,) = scan_all([log_dir.path], sizes=False, jobs=0)
+    rows = observation.rows
+    columns = (rows.column(name).to_pylist() for name in ("kind", "topic", "partition"))
+    return {(topic, number) for kind, topic, number in zip(*columns, strict=True) if kind == Kind.LIVE}
 
 
 def _holds_live(log_dir: LogDir, record: StagedRecord) -> bool:

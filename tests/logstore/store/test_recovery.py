@@ -10,6 +10,7 @@ from zlib import crc32
 
 import pytest
 
+from layout import partition_metadata
 from layout.checkpoint import RECOVERY_POINT_CHECKPOINT
 from layout.ours import LedgerEvent, StagedRecord, encode_header, encode_mark, encode_staged, parse_ledger
 from layout.scheme import LEDGER_FILE, MARKER_FILE, UNCLEAN_FILE
@@ -17,7 +18,7 @@ from layout.topic import TopicPartition
 from logstore import ChangeRefusedError, OfflineLogDirError
 from logstore.fs import TEMPORARY, Disk
 from logstore.log_dir import FallbackRecords, Ledgers, LogDir
-from logstore.staging import stage
+from logstore.staging import list_staged, stage
 from logstore.store import recover, recovery
 from tests.logstore.engine import (
     NOW_MS,
@@ -282,6 +283,54 @@ def test_offsets_of_what_is_staged_go_and_those_of_a_newer_live_replica_stay(pat
     write_offsets(path, {("orders", 0): 1, ("payments", 0): 2, ("other", 0): 3})
     recovered(path)
     assert read_offsets(path) == {("payments", 0): 2, ("other", 0): 3}
+
+
+def test_offsets_of_a_live_replica_stay_where_its_path_is_by_another_topic_id_than_that_of_the_staged_one(
+    tmp_path: Path,
+) -> None:
+    path = formatted(tmp_path / "x", scheme="by-topic-id")
+    for topic_id in (ORDERS_ID, OTHER_ID):
+        metadata = partition_metadata.encode_json(topic_id, "orders", 0)
+        fill(path / topic_id.hex[:2] / f"{topic_id.hex}_0", metadata)
+        if topic_id == ORDERS_ID:
+            with LogDir.open(str(path)) as log_dir:
+                stage(log_dir, [candidate(f"{topic_id.hex[:2]}/{topic_id.hex}_0")], NOW_MS)
+    write_offsets(path, {("orders", 0): 7})
+    recovered(path)
+    assert read_offsets(path) == {("orders", 0): 7}
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_lies_in_one_place_is_not_judged_by_the_lines_of_another(
+    log_dir: Any, tmp_path: Path, again: bool
+) -> None:
+    path, stray = log_dir.path, f"orders-0.{UNIQUE}-stray"
+    fill(path / stray)
+    fill(root_of(path) / NAME if again else path / "orders-0")
+    (tmp_path / "spare").mkdir()
+    fallback = FallbackRecords(str(tmp_path / "spare"))
+    if again:
+        write_ledger(root_of(path), {NAME: record()})
+    with LogDir.open(str(path)) as opened, fallback.ledger(opened.path, make=True) as other:
+        assert other is not None
+        other.stage({stray: record()})
+    assert recovered(path, fallback) == []
+    with LogDir.open(str(path)) as opened:
+        found = {each.name: each.record for each in list_staged(opened, fallback)}
+    assert found == dict.fromkeys((stray, NAME) if again else (stray,), record())
+    assert not (path / RECOVERY_POINT_CHECKPOINT).exists()
+
+
+def test_the_lines_of_one_place_give_no_offsets_to_what_lives_while_another_place_holds_the_replica(
+    log_dir: Any,
+) -> None:
+    path, stray = log_dir.path, f"orders-0.{UNIQUE}-stray"
+    fill(path / stray)
+    fill(path / "orders-0")
+    write_ledger(path, {stray: record()})
+    write_ledger(root_of(path), {NAME: record()})
+    assert recovered(path) == []
+    assert not (path / RECOVERY_POINT_CHECKPOINT).exists()
 
 
 @pytest.mark.parametrize("scheme", ["namespaced", "by-topic-id"])

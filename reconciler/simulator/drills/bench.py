@@ -1,0 +1,170 @@
+"""One machine's disks with a store on them, and what may go wrong at each change: power, disk, space, system.
+
+A fault is announced by the number of changes before it, so it comes in the middle of whatever is done then. The power
+goes by an exception that nobody handles; then the disks come up as a crash leaves them, and the store is opened anew.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+from typing import Final
+
+from layout import meta_properties
+from layout.ids import DirectoryId
+from layout.meta_properties import MetaProperties
+from layout.scheme import Scheme
+from logstore import LogDir, LogStore, ManualClock, Settings, StoreOptions
+from logstore.fs import Directory, make_directory, replace_file, write_new_file
+from logstore.fs.crash_disk import MachineDisks
+from logstore.staging import Placement
+from reconciler.simulator.checks import BrokenInvariantError
+
+CLUSTER_ID: Final = "drilled-cluster-00001"
+NODE_ID: Final = 7
+_DATE: Final = "#Thu Jan 01 00:00:00 UTC 1970"
+_SYSTEM_ERRORS: Final = (errno.ENOSPC, errno.ENOSPC, errno.EACCES, errno.EROFS)
+
+
+class PowerCut(BaseException):
+    """The machine has lost its power; no error, so nothing handles it as one."""
+
+
+class FaultKind(StrEnum):
+    """What goes wrong in the middle of a change."""
+
+    POWER = "power"
+    DISK = "disk"
+    SYSTEM = "system"
+
+
+@dataclass(slots=True)
+class _Armed:
+    kind: FaultKind
+    after: int
+    number: int
+
+
+class Bench:
+    """The disks of one machine, the log dirs on them, and the store while it is open.
+
+    Attributes:
+        disks: of the machine; the last one holds no log dir, but the fallback records.
+        clock: of the store.
+        store: open, but between :meth:`close` or :meth:`crash` and :meth:`open`.
+        changes: how many changes of a disk were asked for so far.
+        struck: whether the fault that was announced last has come.
+    """
+
+    def __init__(self, folder: str, random: Random, log_dirs: int, scheme: Scheme | None, settings: Settings) -> None:
+        """Format the log dirs in a scheme; None: as a real broker does, without one."""
+        self._random, self.scheme = random, scheme
+        self.disks = MachineDisks(folder, log_dirs + 1, self._passes)
+        self.disks.disk.names = Random(random.getrandbits(32))
+        self.clock, self.settings = ManualClock(), settings
+        self.log_dirs = self.disks.log_dirs[:-1]
+        self.fallback = f"{os.path.dirname(self.disks.log_dirs[-1])}/spare"
+        self.placement: Placement | None = None
+        if scheme is None:
+            self.placement = random.choice((Placement.SIBLING, Placement.IN_PLACE))
+        self.changes, self.struck, self._armed = 0, False, list[_Armed]()
+        self._format()
+        self.store = self._opened()
+
+    def _format(self) -> None:
+        disk = self.disks.disk
+        with Directory.open(os.path.dirname(self.fallback)) as mounted:
+            make_directory(disk, mounted, os.path.basename(self.fallback)).close()
+        for path in self.log_dirs:
+            directory_id = DirectoryId(bytes.fromhex(disk.unique()))
+            identity = MetaProperties(0, CLUSTER_ID, NODE_ID, directory_id, self.scheme)
+            if self.scheme is not None:
+                LogDir.format(path, identity, disk=disk).close()
+                continue
+            with Directory.open(os.path.dirname(path)) as mounted, make_directory(disk, mounted, "data") as root:
+                replace_file(disk, root, meta_properties.FILE_NAME, meta_properties.encode(identity, _DATE))
+
+    def _opened(self) -> LogStore:
+        options = StoreOptions(self.clock, self.settings, self.disks.disk, self.fallback, 0, self.placement)
+        return LogStore.open(self.log_dirs, options)
+
+    def open(self) -> None:
+        """Open the store, which recovers what a crash left."""
+        self.store = self._opened()
+
+    def learn_scheme(self) -> None:
+        """Note the scheme that the log dirs have by now, which is one for all of them.
+
+        Raises:
+            BrokenInvariantError: they differ.
+        """
+        schemes = {each.scheme for each in self.store.log_dirs}
+        if self.scheme is not None:
+            if len(schemes) != 1:
+                raise BrokenInvariantError(f"log dirs of one store have the schemes {', '.join(sorted(schemes))}")
+            (self.scheme,) = schemes
+
+    def make_room(self) -> None:
+        """Give every full disk room again."""
+        for number in self.disks.full:
+            self.disks.make_room(number)
+
+    def close(self) -> None:
+        """Close the store in order."""
+        self.store.close()
+
+    def crash(self) -> None:
+        """Lose the power; the store is gone, and the disks are as a crash leaves them."""
+        self._armed.clear()
+        self.store.abandon()
+        self.disks.crash(self._random)
+
+    def lose(self, number: int) -> None:
+        """Let a disk fail while the store is closed."""
+        self.disks.fail(number, self._random)
+
+    @contextmanager
+    def fault(self, kind: FaultKind | None, after: int) -> Iterator[None]:
+        """Let something go wrong within, after so many changes, if it comes to as many."""
+        number = self._random.randrange(len(self.log_dirs))
+        self.struck = False
+        if kind is not None:
+            self._armed.append(_Armed(kind, after, number))
+        try:
+            yield
+        finally:
+            self._armed.clear()
+
+    def _passes(self) -> None:
+        self.changes += 1
+        for each in list(self._armed):
+            if each.after > 0:
+                each.after -= 1
+                continue
+            self.struck = True
+            if each.kind is FaultKind.POWER:
+                raise PowerCut  # and again at each change, so that nothing is undone after it
+            self._armed.remove(each)
+            if each.kind is FaultKind.DISK:
+                self.disks.fail(each.number, self._random)
+                return
+            number = self._random.choice(_SYSTEM_ERRORS)
+            raise OSError(number, os.strerror(number))
+
+    def write(self, path: str, name: str, data: bytes) -> None:
+        """Write a file of a replica durably, as a broker does."""
+        with Directory.open(path) as directory:
+            if directory.holds(name):
+                replace_file(self.disks.disk, directory, name, data)
+            else:
+                write_new_file(self.disks.disk, directory, name, data, durable=True)
+
+    def end(self) -> None:
+        """Let go of everything."""
+        self.store.abandon()
+        self.disks.close()
