@@ -76,7 +76,7 @@ def drill_engine(seed: int, reach: Callable[[str], None], steps: int = STEPS) ->
 def _play(game: Game, change: Change, longest: dict[str, int], reach: Callable[[str], None]) -> bool:
     """Make a change, perhaps cut short, and look at what became of it; False: the drill ends with it.
 
-    On a full disk there may be no room for the mark of a crash: what it leaves is harmless, and cannot be known exactly.
+    On a full disk there may be no room for the mark of a crash: what that leaves is harmless, and not known exactly.
     """
     bench, random = game.bench, game.random
     kind = None if random.random() < _HEALTHY else random.choice((FaultKind.POWER, FaultKind.POWER, *FaultKind))
