@@ -1,5 +1,7 @@
 """Short games beside a history, each with one part of the engine alone, whose rare cases a cluster seldom comes to."""
 
+from reconciler.simulator.drills.draw import drill
 from reconciler.simulator.drills.engine import drill_engine
+from reconciler.simulator.drills.requests import drill_requests
 
-__all__ = ["drill_engine"]
+__all__ = ["drill", "drill_engine", "drill_requests"]

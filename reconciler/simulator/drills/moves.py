@@ -76,7 +76,7 @@ def _create(game: Game) -> Change | None:
         states = [State(Where.NOWHERE, "", at), State(Where.LIVE, "", at)]
         made.append(Kept(game.number(), topic_id, states, is_made=False))
     game.kept += made
-    return Change("create", lambda: _create_all(game, made), made, done=lambda: _fill_rest(game, made))
+    return Change("create", lambda: _create_all(game, made), made, done=lambda: fill_rest(game, made))
 
 
 def _new_id(game: Game, topic: str) -> TopicId | None:
@@ -100,7 +100,8 @@ def _create_all(game: Game, made: Sequence[Kept]) -> None:
             raise result
 
 
-def _fill_rest(game: Game, made: Sequence[Kept]) -> None:
+def fill_rest(game: Game, made: Sequence[Kept]) -> None:
+    """Give the new ones among some replicas their files, where they were made."""
     for each in made:
         if not each.is_made and each in game.kept:
             _fill(game, each)
@@ -341,6 +342,6 @@ _MOVES: Final[dict[str, Callable[[Game], Change | None]]] = {
     "convert": _convert,
 }
 _WEIGHTS: Final = {
-    "create": 5, "offsets": 3, "stage": 5, "restore": 5, "move": 3, "purge": 4, "advance": 3, "fill_disk": 1,
-    "rename": 1, "namespace": 2, "convert": 1,
+    "create": 5, "offsets": 2, "stage": 5, "restore": 5, "move": 3, "purge": 4, "advance": 3, "fill_disk": 1,
+    "rename": 3, "namespace": 5, "convert": 2,
 }  # fmt: skip

@@ -67,6 +67,8 @@ EXPECTED: tuple[str, ...] = (
     *("watch changes", "audit rows"),
     *(f"drill {name}" for name in ("create", "offsets", "stage", "restore", "move", "purge", "rename", "convert")),
     *(f"drill {name}" for name in ("create_namespace", "move_namespace", "delete_namespace")),
+    *(f"drill leader_and_isr_{kind}" for kind in ("FULL", "INCREMENTAL", "UNSPECIFIED")),
+    "drill stop_replica",
     *(f"drill_fault {kind}" for kind in ("power", "disk", "system")),
     *(f"verdict {name}" for name in _VERDICTS),
     *(f"answer {name}" for name in _ANSWERS),

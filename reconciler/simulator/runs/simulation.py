@@ -27,7 +27,7 @@ from reconciler.simulator.checks import (
 )
 from reconciler.simulator.cluster import Cluster, ClusterSettings
 from reconciler.simulator.controller import ControllerSettings, FewerPartitionsSettings
-from reconciler.simulator.drills import drill_engine
+from reconciler.simulator.drills import drill
 from reconciler.simulator.kernel import START_MS, FaultRates
 from reconciler.simulator.machine import BrokerSettings
 from reconciler.simulator.placement import Placement
@@ -59,7 +59,7 @@ _NAMES = re.compile(r"\S*\d\S*")
 """What differs between two failures of one kind: partitions, brokers, IDs, times."""
 
 _STEPS_PER_CHANGE = 5
-"""Steps of a history for each change of the drill beside it."""
+"""Steps of a history for each change or request of the drill beside it."""
 
 _AUDIT_STEPS = 50
 """The number of steps between audits of the disks in the middle of a history."""
@@ -191,7 +191,7 @@ def simulate(
             opinions.ask()
             check_full_changes_nothing(cluster, invariants)
             let_delays_pass(cluster, invariants)
-        drill_engine(seed, cluster.world.history.reach, steps // _STEPS_PER_CHANGE)
+        drill(seed, cluster.world.history.reach, steps // _STEPS_PER_CHANGE)
     except (ReconcilerError, LogStoreError) as error:
         broken, promise = str(error), _NAMES.sub("…", str(error))
     finally:

@@ -1,0 +1,54 @@
+"""The drill of a broker: a sound one answers by the rules, and a mistake in it is noticed within a few seeds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from reconciler.broker import Broker
+from reconciler.broker import broker as handling
+from reconciler.simulator.checks import BrokenInvariantError
+from reconciler.simulator.drills import drill, drill_requests
+
+SEEDS = 30
+
+
+def counted(seeds: int) -> Counter[str]:
+    """Drill some seeds; gives what they came to."""
+    reached = Counter[str]()
+    for seed in range(seeds):
+        drill_requests(seed, lambda what: reached.update([what]), 25)
+    return reached
+
+
+def test_a_sound_broker_answers_by_the_rules_and_a_seed_always_plays_the_same() -> None:
+    first = counted(2)
+    assert first == counted(2)
+    assert first["drill leader_and_isr_FULL"] and first["drill stop_replica"]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (lambda patch: patch.setattr(handling, "staleness", lambda *_: None), "STALE_"),
+        (lambda patch: patch.setattr(Broker, "comes_in_order", lambda *_: True), "STALE_CONTROLLER_EPOCH"),
+        (lambda patch: patch.setattr(Broker, "leader_epoch", lambda *_: 77), "taken for 77"),
+    ],
+    ids=["old requests obeyed", "late requests obeyed", "epochs forgotten"],
+)
+def test_a_mistake_is_noticed(
+    mistake: Callable[[pytest.MonkeyPatch], None], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mistake(monkeypatch)
+    with pytest.raises(BrokenInvariantError, match=said):
+        counted(SEEDS)
+
+
+def test_each_seed_has_one_drill() -> None:
+    reached = [set[str](), set[str]()]
+    for seed in range(2):
+        drill(seed, reached[seed].add, 3)
+    assert any("leader_and_isr" in each or "stop" in each for each in reached[1])
+    assert not any("leader_and_isr" in each for each in reached[0])
