@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from random import Random
 from typing import Final
 
 from layout import meta_properties
-from layout.ids import DirectoryId
+from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
 from logstore import LogDir, LogStore, ManualClock, Settings, StoreOptions
@@ -28,6 +29,9 @@ from reconciler.simulator.checks import BrokenInvariantError
 CLUSTER_ID: Final = "drilled-cluster-00001"
 NODE_ID: Final = 7
 _DATE: Final = "#Thu Jan 01 00:00:00 UTC 1970"
+STRANGERS: Final = (f"gone-0.{'0a' * 16}-stray", f"gone-1.{'0b' * 16}-delete")
+"""What a broker has left in its log dirs, which is nobody else's to remove."""
+
 _SYSTEM_ERRORS: Final = (errno.ENOSPC, errno.ENOSPC, errno.EACCES, errno.EROFS)
 
 
@@ -59,6 +63,7 @@ class Bench:
         store: open, but between :meth:`close` or :meth:`crash` and :meth:`open`.
         changes: how many changes of a disk were asked for so far.
         struck: whether the fault that was announced last has come.
+        stagings: topic ID and partition → how often it was staged, or began to be.
     """
 
     def __init__(self, folder: str, random: Random, log_dirs: int, scheme: Scheme | None, settings: Settings) -> None:
@@ -73,6 +78,7 @@ class Bench:
         if scheme is None:
             self.placement = random.choice((Placement.SIBLING, Placement.IN_PLACE))
         self.changes, self.struck, self._armed = 0, False, list[_Armed]()
+        self.stagings = Counter[tuple[TopicId | None, int]]()
         self._format()
         self.store = self._opened()
 
@@ -88,6 +94,9 @@ class Bench:
                 continue
             with Directory.open(os.path.dirname(path)) as mounted, make_directory(disk, mounted, "data") as root:
                 replace_file(disk, root, meta_properties.FILE_NAME, meta_properties.encode(identity, _DATE))
+                for name in STRANGERS:
+                    with make_directory(disk, root, name) as stranger:
+                        write_new_file(disk, stranger, "00000000000000000000.log", b"a broker's own", durable=True)
 
     def _opened(self) -> LogStore:
         options = StoreOptions(self.clock, self.settings, self.disks.disk, self.fallback, 0, self.placement)

@@ -21,6 +21,7 @@ from logstore.fs.crash_disk import memory_folder
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills.bench import Bench, FaultKind, PowerCut
 from reconciler.simulator.drills.game import Change, Game
+from reconciler.simulator.drills.kept_replicas import Where
 from reconciler.simulator.drills.looking import settle
 from reconciler.simulator.drills.moves import draw
 
@@ -80,6 +81,8 @@ def _play(game: Game, change: Change, longest: dict[str, int], reach: Callable[[
     """
     bench, random = game.bench, game.random
     kind = None if random.random() < _HEALTHY else random.choice((FaultKind.POWER, FaultKind.POWER, *FaultKind))
+    for each in change.kept:
+        bench.stagings[each.topic_id, each.state.at.partition] += each.states[-1].where is not Where.LIVE
     before, strained = bench.changes, bool(bench.disks.full)
     with bench.fault(kind, random.randrange(longest.get(change.name, 10) + 1)):
         problem, cut = _made(change)
@@ -88,12 +91,12 @@ def _play(game: Game, change: Change, longest: dict[str, int], reach: Callable[[
         reach(f"drill_fault {kind}")
     game.troubled |= bench.struck or strained
     _judge(change, problem, hurt=bench.struck or (strained and problem.kind is not None))
-    if cut and strained:
+    if strained and (cut or change.loose):
         return False
     whole = change.kept if change.whole else ()
     if problem.kind is not None and (bench.struck or strained) and not bench.disks.offline:
         _after_an_error(game, change)
-    elif strained:
+    elif strained or (change.loose and not cut and not bench.disks.offline):
         bench.make_room()
         bench.close()
         _reopen(game)
@@ -135,7 +138,7 @@ def _judge(change: Change, problem: _Problem, *, hurt: bool) -> None:
     if problem.kind is None and change.refused:
         raise BrokenInvariantError(f"{change.name} is done, and should be refused")
     for each in change.kept:
-        each.states = [each.states[0 if change.refused else -1]]
+        each.states = each.states if change.loose else [each.states[0 if change.refused else -1]]
 
 
 def _after_an_error(game: Game, change: Change) -> None:
@@ -145,15 +148,14 @@ def _after_an_error(game: Game, change: Change) -> None:
     if not bench.store.offline and change.name not in _IN_MEMORY:
         bench.learn_scheme()
         settle(bench, game.kept, change.kept if change.whole else (), troubled=True)
-    if random.random() < 0.5 or bench.disks.full:
-        bench.make_room()
-        bench.close()
-    else:
-        bench.crash()
-    if change.name in _IN_MEMORY or (change.name not in _SYNCED_UNDO and random.random() < 0.7):
+    crashes = random.random() < 0.7 and not bench.disks.full
+    bench.make_room()
+    bench.close()
+    if change.name in _IN_MEMORY or (crashes and change.name not in _SYNCED_UNDO):
         for each in change.kept:
             each.states = states[each.number]
         game.kept += [each for each in change.kept if each not in game.kept]
+    if crashes:
         bench.disks.crash(random)
     _reopen(game)
 

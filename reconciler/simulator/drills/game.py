@@ -24,6 +24,7 @@ class Change:
         kept: the replicas that it changes; their last state is the one after it.
         refused: what it raises without having changed anything; empty: it succeeds.
         whole: all of the replicas are changed or none.
+        loose: each of them may be in any of its states afterwards.
         done: called when it is done, or found to be.
     """
 
@@ -32,6 +33,7 @@ class Change:
     kept: list[Kept] = field(default_factory=list)
     refused: tuple[type[Exception], ...] = ()
     whole: bool = False
+    loose: bool = False
     done: Callable[[], None] = lambda: None
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from layout.checkpoint import OFFSET_CHECKPOINTS
+from layout.errors import InvalidNameError
 from layout.ids import TopicId
 from layout.scheme import Scheme
 from layout.topic import TopicPartition
@@ -66,6 +69,9 @@ def _create(game: Game) -> Change | None:
     own = {each.state.at.partition: each for each in _live(game) if each.state.at.topic == topic}
     most = _MANY if random.random() < 0.2 else _PARTITIONS
     free = [number for number in range(most) if number not in own]
+    if free and game.bench.scheme is Scheme.BY_TOPIC_ID and random.random() < 0.1:
+        at, none = TopicPartition(topic, free[0]), random.choice((None, TopicId(bytes(16))))
+        return Change("create_nameless", lambda: game.store.create(at, none), refused=(InvalidNameError,))
     topic_id = next(iter(own.values())).topic_id if own else _new_id(game, topic)
     if not free or (not own and any(each.is_live and each.topic_id == topic_id for each in game.kept if topic_id)):
         return None  # there is no room, or the topic of this ID has another name by now
@@ -157,6 +163,29 @@ def _stage(game: Game) -> Change | None:
     return Change("stage", act, chosen)
 
 
+def _stage_another(game: Game) -> Change | None:
+    """Stage what is not there so any more: another directory, or one of another topic ID, has its place."""
+    live = _live(game)
+    if not live:
+        return None
+    kept = game.random.choice(live)
+    replica = game.store.get(kept.state.at)
+    path = f"{replica.log_dir}/{replica.path}"
+    inode = os.stat(path).st_ino
+    if game.random.random() < 0.5:
+        replica = replace(replica, inode=inode + 1)
+    else:
+        replica = replace(replica, inode=inode, topic_id=TopicId(game.random.randbytes(16)))
+    refused = (ChangeRefusedError,)
+
+    def act() -> None:
+        outcome = game.store.stage_copies({replica: ("STALE_ID", "a drill")})
+        if outcome.refused:
+            raise ChangeRefusedError(str(outcome.refused[0].reason))
+
+    return Change("stage_another", act, [kept], refused)
+
+
 def _staged_of(game: Game, kept: Kept) -> Staged | None:
     """Find a replica among the staged ones by its number, which no other one has."""
     for each in game.store.staged():
@@ -188,6 +217,9 @@ def _restore(game: Game) -> Change | None:
         return None  # its topic has another name by now, and the store need not know
     elif namespace and scheme is Scheme.NAMESPACED and namespace not in list_namespaces(game.store):
         refused = (InvalidNamespaceError,)
+    elif game.random.random() < 0.1:
+        # What was listed is not what has its name by now.
+        found, refused = found._replace(inode=found.inode + 1), (ChangeRefusedError,)
     if not refused:
         kept.states.append(replace(kept.state, where=Where.LIVE, staged_ms=0, due_ms=0))
     return Change("restore", lambda: game.store.restore(found), [kept], refused)
@@ -233,6 +265,8 @@ def _purge(game: Game) -> Change | None:
             each.states += [replace(each.state, where=Where.BEGUN), replace(each.state, where=Where.NOWHERE)]
             due.append(each)
 
+    cancel = threading.Event() if game.random.random() < 0.4 else None
+
     def act() -> None:
         if steps:
             while game.store.purge_step() is not None:
@@ -240,6 +274,8 @@ def _purge(game: Game) -> Change | None:
             return
         ids = {each if each is not None else TopicId(bytes(16)) for each in vetoed}
         rules = PurgeRules(now_ms, veto=lambda each: "it is wanted" if each.topic_id in ids else None)
+        if cancel is not None:
+            rules.cancel, rules.progress = cancel, lambda *_: cancel.set()
         report = purge(game.store.log_dirs, rules, fallback=game.store.fallback, look_at_processes=False)
         failed = [each.error for each in report.log_dirs if each.error] + [
             each for part in report.log_dirs for each in part.failures
@@ -247,7 +283,7 @@ def _purge(game: Game) -> Change | None:
         if failed:
             raise ChangeRefusedError(failed[0])
 
-    return Change("purge", act, due)
+    return Change("purge", act, due, loose=cancel is not None and not steps)
 
 
 def _advance(game: Game) -> None:
@@ -332,6 +368,7 @@ _MOVES: Final[dict[str, Callable[[Game], Change | None]]] = {
     "create": _create,
     "offsets": _offsets,
     "stage": _stage,
+    "stage_another": _stage_another,
     "restore": _restore,
     "move": _move,
     "purge": _purge,
@@ -342,6 +379,6 @@ _MOVES: Final[dict[str, Callable[[Game], Change | None]]] = {
     "convert": _convert,
 }
 _WEIGHTS: Final = {
-    "create": 5, "offsets": 2, "stage": 5, "restore": 5, "move": 3, "purge": 4, "advance": 3, "fill_disk": 1,
-    "rename": 3, "namespace": 5, "convert": 2,
+    "create": 5, "offsets": 2, "stage": 5, "stage_another": 1, "restore": 5, "move": 3, "purge": 4, "advance": 3,
+    "fill_disk": 1, "rename": 3, "namespace": 5, "convert": 2,
 }  # fmt: skip

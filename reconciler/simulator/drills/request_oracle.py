@@ -168,6 +168,7 @@ class Expected:
     def _stage(self, live: Kept, setting: str) -> None:
         at, now_ms = live.state.at, self._game.bench.clock.now_ms()
         due_ms = now_ms + self._game.delay_ms(at.topic, setting)
+        self._game.bench.stagings[live.topic_id, at.partition] += 1
         self._change(live, replace(live.state, where=Where.STAGED, staged_ms=now_ms, due_ms=due_ms))
         del self._live[at.topic, at.partition]
         self._names.pop((live.topic_id, at.partition), None)
