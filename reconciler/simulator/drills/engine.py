@@ -89,6 +89,8 @@ def _play(game: Game, change: Change, longest: dict[str, int], reach: Callable[[
     longest[change.name] = max(longest.get(change.name, 0), bench.changes - before)
     if bench.struck:
         reach(f"drill_fault {kind}")
+    if bench.struck or strained:
+        bench.stagings.update((each.topic_id, each.state.at.partition) for each in change.kept)  # tried again, perhaps
     game.troubled |= bench.struck or strained
     _judge(change, problem, hurt=bench.struck or (strained and problem.kind is not None))
     if strained and (cut or change.loose):

@@ -238,6 +238,7 @@ class _RequestDrill:
             if found is KafkaError.NONE and place in expected.by_answer:
                 kept = expected.by_answer[place]
                 kept.states = [kept.states[-1]]
+        bench.stagings.update((each.topic_id, each.state.at.partition) for each in expected.changed)
         if bench.store.offline:
             self._broker.handle(request, number)
         bench.crash()
