@@ -190,11 +190,10 @@ def _keep_unstaged(
                 raise
             log_dir.leave_unclean = True  # there may be space for it next time
             return
-        first = ledger.entry_of(live[0])
-        assert first is not None, "it is staged, as the ledger says"
-        assert first.record is not None, "as above"
+        # By now the ledger says that it is restored, and one of two ledgers may have said so before.
+        first = next(record for name, record in said if name == live[0])
         others = f", and so are {len(live) - 1} others" if len(live) > 1 else ""
-        yield f"{first.record.path} was about to be staged or restored, and is live{others}"
+        yield f"{first.path} was about to be staged or restored, and is live{others}"
 
 
 def _staged_in_others(log_dir: LogDir, root: Directory, fallback: FallbackRecords) -> set[tuple[str, int, TopicId]]:
