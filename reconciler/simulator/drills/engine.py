@@ -95,7 +95,6 @@ def _play(game: Game, change: Change, longest: dict[str, int], reach: Callable[[
     _judge(change, problem, hurt=bench.struck or (strained and problem.kind is not None))
     if strained and (cut or change.loose):
         return False
-    whole = change.kept if change.whole else ()
     if problem.kind is not None and (bench.struck or strained) and not bench.disks.offline:
         _after_an_error(game, change)
     elif strained or (change.loose and not cut and not bench.disks.offline):
@@ -108,6 +107,14 @@ def _play(game: Game, change: Change, longest: dict[str, int], reach: Callable[[
     elif random.random() < _CLOSED:
         bench.close()
         _reopen(game)
+    return _settled(game, change)
+
+
+def _settled(game: Game, change: Change) -> bool:
+    """Look at what became of a change; False: that cannot be known."""
+    bench, whole = game.bench, change.kept if change.whole else ()
+    if game.is_made_twice:
+        return False
     bench.learn_scheme()
     settle(bench, game.kept, whole, troubled=game.troubled)
     if any(len(set(each.states)) > 1 for each in game.kept):
@@ -115,7 +122,7 @@ def _play(game: Game, change: Change, longest: dict[str, int], reach: Callable[[
         _reopen(game)
         settle(bench, game.kept, whole)
     change.done()
-    _still_locked(bench, random)
+    _still_locked(bench, game.random)
     return True
 
 

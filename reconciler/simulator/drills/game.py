@@ -53,6 +53,12 @@ class Game:
         """The store of this moment."""
         return self.bench.store
 
+    @property
+    def is_made_twice(self) -> bool:
+        """Whether an empty replica lies on two disks: one failed while it was made, so that another one got it."""
+        empty = {each.states[-1].at for each in self.kept if not each.is_made}
+        return any(each.partition in empty for each in self.store.duplicates)
+
     def number(self) -> int:
         """Give the next replica its number."""
         self.numbers += 1
