@@ -131,13 +131,15 @@ class Expected:
         lying = [
             each
             for each in self._staged
-            if each.topic_id == topic.topic_id and each.topic_id is not None and each.state.at == at
+            if each.topic_id == topic.topic_id and each.topic_id is not None and each.state.at.partition == at.partition
         ]
         self._known.epochs[key] = state.leader_epoch
         if lying and kind is not RequestType.UNSPECIFIED:
             last = max(lying, key=lambda each: each.state.staged_ms)
             self.by_answer[len(self.answers)] = last
-            self._change(last, replace(last.state, where=Where.LIVE, staged_ms=0, due_ms=0))
+            if last.state.at != at:
+                last.states.append(replace(last.state, at=at))  # it gets its new name before it is live
+            self._change(last, replace(last.state, where=Where.LIVE, at=at, staged_ms=0, due_ms=0))
             return KafkaError.NONE
         states = [State(Where.NOWHERE, "", at), State(Where.LIVE, "", at)]
         self.made.append(Kept(self._game.number(), topic.topic_id, states, is_made=False))
