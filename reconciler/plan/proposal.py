@@ -5,9 +5,8 @@ The case table has judged each replica. The verdicts lead to these actions::
     STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC    stage; in log dirs that are ours, create the wanted replica in its place
     NO_ID                                    write the topic ID, unless others or a leader epoch deny it
     DAMAGED, NO_ID of a topic to refetch     stage, if another broker leads it in sync, or nobody wants it here
-    STAGED, STAGED_DUE, STRAY and wanted     restore, unless a replica of the partition lives, or may live in a log dir
-                                             that was not given, or several could come; under the name that the
-                                             metadata has for its topic ID
+    STAGED, STAGED_DUE, STRAY and wanted     restore by the topic ID's present name, unless a replica of the partition
+                                             lives, or may in a log dir that was not given, or several could come
     STRAY and not wanted                     if the operator chose strays: give it a due time where it lies; one without
                                              a topic ID only if the operator chose that too, and the replica that lives
                                              in its place is in sync
