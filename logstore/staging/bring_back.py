@@ -196,7 +196,7 @@ def _home(
     if known is None:
         raise DamagedRecordError(
             f"{staged.location} in {log_dir.path} cannot come back, because nothing says surely what it was "
-            f"({staged.problem}): name the topic and partition"
+            f"({staged.problem}): name the topic and partition, on the command line as --as TOPIC-PARTITION"
         )
     if record is not None and known == staged.partition:
         return known, restored_path(log_dir, record)

@@ -104,6 +104,7 @@ def test_a_stray_whose_name_was_cut_says_nothing_so_it_must_be_said(run: Run, lo
     kept = run("restore", log_dir, "--location", name)
     assert kept.exit_code == 3
     assert kept.stdout.startswith(f"{log_dir}: keep {name}: ")
+    assert "name the topic and partition, on the command line as --as TOPIC-PARTITION" in kept.stdout
     assert run("restore", log_dir, "--location", name, "--as", f"{topic}-5").exit_code == 0
     assert Path(log_dir, f"{topic}-5").is_dir()
 
