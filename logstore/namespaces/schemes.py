@@ -5,7 +5,7 @@ gets the new scheme. The steps stand in an intent, so a conversion that a crash 
 A replica that the new scheme cannot hold is refused before anything happens::
 
     to flat           no replica may be in a namespace but the default one; its topic's name must be known
-    to namespaced     the topic's name must be known; the tiers of its namespace are made
+    to namespaced     the topic's name must be known; the tiers of its namespace are made, in every log dir
     to by-topic-id    every replica must have a topic ID, which no other topic's replica of that partition has on any
                       disk; the name goes into partition.metadata where that lacks it
 
@@ -70,12 +70,14 @@ def plan_convert(store: OpenStore, scheme: Scheme) -> PlannedChange:
     changing = [log_dir for log_dir in store.log_dirs if log_dir.scheme is not scheme]
     if changing and scheme is Scheme.BY_TOPIC_ID:
         _check_each_id_once(store.replicas())
+    tiers = set[str]()
     if changing and scheme is Scheme.NAMESPACED:
         _check_no_clash(store)
+        tiers = {namespace_dir(namespace) for namespace in _namespaces_in_use(store) - {""}}
     for log_dir in store.log_dirs:
         if log_dir in changing:
             with reading_log_dir(log_dir, f"{log_dir.path} cannot be converted"):
-                _Conversion(log_dir, scheme, replicas[log_dir.path], store.fallback).plan(planner)
+                _Conversion(log_dir, scheme, replicas[log_dir.path], tiers, store.fallback).plan(planner)
     forgotten = sorted(_namespaces_on_disk(store) - _namespaces_in_use(store))
     if forgotten and scheme is not Scheme.NAMESPACED:
         planner.notes.append(
@@ -128,6 +130,8 @@ class _Conversion:
     log_dir: LogDir
     scheme: Scheme
     replicas: list[Replica]
+    tiers: set[str]
+    """The namespace directories of the whole store: a replica may be created in any of its log dirs."""
     fallback: FallbackRecords
 
     def plan(self, planner: ChangePlanner) -> None:
@@ -217,8 +221,8 @@ class _Conversion:
             )
 
     def _made_directories(self, targets: Iterable[tuple[Replica, str]]) -> list[str]:
-        """List the namespace or prefix directories that the replicas will lie in."""
-        folders = {path.rpartition("/")[0] for _, path in targets} - {""}
+        """List the namespace or prefix directories that the replicas will lie in, here or in another log dir."""
+        folders = {path.rpartition("/")[0] for _, path in targets} - {""} | self.tiers
         if self.scheme is Scheme.NAMESPACED:
             for folder in folders:
                 check_namespace_fits(self.log_dir.path, Namespace.parse(namespace_at(folder)))

@@ -61,6 +61,16 @@ def test_namespaces_survive_the_scheme_that_has_no_directories_for_them(tmp_path
     assert look(paths) == before
 
 
+def test_a_namespace_is_in_every_log_dir_after_a_conversion_and_not_only_where_its_replicas_lie(tmp_path: Path) -> None:
+    paths = two_disks(tmp_path, "by-topic-id")
+    with opened(*paths) as store:
+        first, second = (TopicPartition("org:apache:hits", partition) for partition in (0, 1))
+        lies_in = store.create(first, ORDERS).log_dir
+        convert(store, Scheme.NAMESPACED)
+        other = store.create(second, ORDERS)  # in the log dir that has fewer, where no replica of the namespace lay
+        assert (other.log_dir != lies_in, other.path) == (True, "org/apache/hits-1")
+
+
 def test_the_open_store_finds_everything_at_its_new_place_and_goes_on(tmp_path: Path) -> None:
     paths = with_topics(tmp_path, "flat", "orders")
     with opened(*paths) as store:
