@@ -20,7 +20,7 @@ import errno
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -31,7 +31,7 @@ from layout.ours import LedgerEvent, StagedRecord, encode_staged
 from layout.topic import named
 from logstore.errors import ChangeRefusedError, LogStoreError, UnreadableFileError, UnsafePathError
 from logstore.fs import Directory, sync_all
-from logstore.log_dir import NO_SPACE, FallbackRecords, LedgerFile, LogDir
+from logstore.log_dir import NO_SPACE, FallbackRecords, LedgerFile, LogDir, read_ledger
 from logstore.parallel import paused_gc
 from logstore.staging.candidate import Candidate, Refused, StagingOutcome, revalidate, unchanged_inode
 from logstore.staging.listing import Staged
@@ -157,6 +157,10 @@ class _Staging:
         self._full: OSError | None = None
         self._ledger = self._own_ledger()
         self._elsewhere = _names_in(fallback, log_dir)
+        if self._ledger is None:
+            # It may be there all the same, and its lines count before those in the other folder.
+            known = read_ledger(self._root)
+            self._elsewhere |= set() if known is None else known.entries.keys()
         self._former = self._unfinished() if log_dir.leave_unclean else {}
         self._parents: dict[str, Directory] = {}
         self._listed = many
@@ -392,13 +396,13 @@ class _Staging:
         return self._log_dir.failed(_what(candidates), error)
 
 
-def _names_in(fallback: FallbackRecords, log_dir: LogDir) -> Container[str]:
+def _names_in(fallback: FallbackRecords, log_dir: LogDir) -> set[str]:
     """Give the names of which the ledger in the fallback folder speaks; one that cannot be read is not used either."""
     try:
         found = fallback.read(log_dir.path)
     except UnreadableFileError:
         found = None
-    return () if found is None else found.entries
+    return set() if found is None else set(found.entries)
 
 
 def _what(candidates: Sequence[Candidate]) -> str:
