@@ -11,6 +11,7 @@ This is other code than the broker's: it knows what was given to keep, and goes 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from layout.ids import TopicId
@@ -147,17 +148,20 @@ class Expected:
         return KafkaError.NONE
 
     def of_stop_replica(self, request: StopReplicaRequest) -> None:
-        """Go through a StopReplica request."""
+        """Go through a StopReplica request. Under which name a topic lies here is known before it."""
+        names = dict(self._names)
         for topic in request.topics:
             for state in topic.partitions:
-                self.answers.append(self._stop(topic, state))
+                self.answers.append(self._stop(topic, state, names))
 
-    def _stop(self, topic: StopTopic, state: StopPartition) -> KafkaError:
+    def _stop(
+        self, topic: StopTopic, state: StopPartition, names: Mapping[tuple[TopicId | None, int], str]
+    ) -> KafkaError:
         key = (topic.topic, state.partition)
         live, current = self._live.get(key), self._known.epochs.get(key)
         if live is not None and None not in (live.topic_id, topic.topic_id) and live.topic_id != topic.topic_id:
             return KafkaError.INCONSISTENT_TOPIC_ID
-        if live is None and self._names.get((topic.topic_id, state.partition), topic.topic) != topic.topic:
+        if live is None and names.get((topic.topic_id, state.partition), topic.topic) != topic.topic:
             return KafkaError.INCONSISTENT_TOPIC_ID
         if current is not None and state.leader_epoch not in _NOT_COMPARED and state.leader_epoch < current:
             return KafkaError.FENCED_LEADER_EPOCH
