@@ -127,6 +127,12 @@ class Bench:
         """Close the store in order."""
         self.store.close()
 
+    def write_back(self) -> None:
+        """Write all that is not durable yet, as a machine that runs on does by itself after a while."""
+        for path in self.log_dirs:
+            with Directory.open(path) as log_dir:
+                self.disks.disk.sync_file_system(log_dir.descriptor)
+
     def crash(self) -> None:
         """Lose the power; the store is gone, and the disks are as a crash leaves them."""
         self._armed.clear()

@@ -166,6 +166,8 @@ def _after_an_error(game: Game, change: Change) -> None:
         game.kept += [each for each in change.kept if each not in game.kept]
     if crashes:
         bench.disks.crash(random)
+    else:
+        bench.write_back()  # else a later crash brings it back
     _reopen(game)
 
 
