@@ -132,6 +132,8 @@ def settle_live(log_dir: LogDir, directory: Directory, path: str) -> bool:
     found, now = judge_metadata(draft).found, judge_metadata(data).found
     if found is None or now is None or found.topic is None or found.partition is None:
         is_name = False
+    elif log_dir.scheme is Scheme.BY_TOPIC_ID:
+        is_name = False  # its path does not tell, and the draft may be of a rename that was undone
     else:
         at = TopicPartition(found.topic, found.partition)
         is_name = found.topic_id == now.topic_id and _path(log_dir, at, found.topic_id) == path
