@@ -11,7 +11,9 @@ decides; each other file holds the steps of its own log dir. In which order, and
 Where the system refuses a step, the steps before it are undone, the files are removed, and nothing was changed. Where a
 disk fails, the other log dirs do their steps, and the rest of the change waits in the files for the next open. Until
 then no other change of many steps may begin. At an open, a missing log dir does not keep the others from finishing.
-Where the *first* one is missing, each log dir does its own steps and keeps its file, emptied, to record that.
+What is done meanwhile, each log dir records by its file, which it keeps, emptied. Where the *first* one is missing,
+each does the steps of its own file. Where one has none then, and none is emptied, no step was done yet, or all were,
+for the first step comes after the last file: the change does not take place.
 
 Where the first one's file cannot be removed, or nobody knows whether it was written, because its disk failed, it may
 call for the change when the disk is back, and the others may hold something else by then. So each of these keeps a file
@@ -134,9 +136,14 @@ def _finish(by_key: dict[str, LogDir], copies: dict[str, Intent], fallback: Fall
     with _nothing_left_half_done(change):
         if any(copy.given_up for copy in copies.values()):
             return change.give_up_at_last(copies)
+        without = [] if first in by_key else [key for key in intent.log_dirs if key in by_key and key not in copies]
+        if without and all(copy.steps for copy in copies.values()):
+            change.drop_files(given_up=True)
+            return f"{intent.sentence}: no log dir that is here has begun this, or all have done it, so it is over"
         if first in by_key and first not in copies:
             change.drop_files()
             return f"{intent.sentence}: this came to its end before, and its last traces are removed"
+        change = replace(change, members=[None if key in without else by_key.get(key) for key in intent.log_dirs])
         parts = [_part(number, key, intent, copies) for number, key in enumerate(intent.log_dirs)]
         try:
             change.forward(parts, resuming=True)
@@ -239,18 +246,13 @@ class _Change:
     def conclude(self) -> None:
         """Remove the files (step 4); where a log dir is missing or offline, leave its part in the first one's file.
 
-        Where it is the first one that is missing, each other file stays, emptied, to record that its part is done.
+        Each other file stays then, emptied, to record that its part is done: the first one may be missing next time.
         """
         left = [number for number, online in enumerate(self.online) if not online]
         if not left:
             self.drop_files()
             return
-        first = self.members[0]
-        if first is not None and first.offline is None:
-            self._each_by_itself([first], lambda log_dir: _write(log_dir, self.intent.only(left)))
-            if first.offline is None:
-                self._each_by_itself(self.members[1:], _remove)
-                return
+        self._each_by_itself(self.members[:1], lambda log_dir: _write(log_dir, self.intent.only(left)))
         self._leave_word(given_up=False)
 
     def drop_files(self, *, given_up: bool = False) -> None:

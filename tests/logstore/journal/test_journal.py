@@ -191,6 +191,36 @@ def test_a_part_that_was_done_while_the_first_one_was_away_is_not_done_twice(pat
     assert holders(paths) == [False, False]
 
 
+@pytest.mark.parametrize(
+    ("opens", "moved"),
+    [
+        pytest.param([[1, 2]], False, id="no step was done"),
+        pytest.param([[1], [1, 2]], True, id="the second one did its part, so the third one waits for its own"),
+    ],
+)
+def test_a_log_dir_whose_file_was_not_written_goes_the_way_of_the_others(
+    tmp_path: Path, opens: list[list[int]], moved: bool
+) -> None:
+    paths = [formatted(tmp_path / f"disk-{number}", number, scheme="namespaced") for number in (1, 2, 3)]
+    with opened(*paths) as store:
+        create_namespace(store, "org")
+        fill_store(store, "orders")
+    disk = DyingDisk()
+    store = opened(*paths, disk=disk)
+    disk.at = ("rename", "orders-0")
+    with pytest.raises(PowerCutError):
+        move_topic(store, "orders", "org")
+    abandon(store)
+    (paths[2] / INTENT_FILE).unlink()
+    for there in opens:
+        opened(*(paths[number] for number in there)).close()
+        assert holders(paths)[0], "the first log dir is away"
+    opened(*paths).close()
+    folder = "org/" if moved else ""
+    assert lies(paths) == [f"orders-{number} in {folder}orders-{number}" for number in range(3)]
+    assert holders(paths) == [False, False, False]
+
+
 def test_a_file_whose_first_log_dir_has_none_any_more_is_over(paths: list[Path]) -> None:
     cut_in_the_middle(paths)
     (paths[0] / INTENT_FILE).unlink()
