@@ -12,14 +12,14 @@ from reconciler.errors import UsageError
 def check_audit(
     paths: Mapping[str, Sequence[str]],
     states: Sequence[DesiredState],
-    folder: str,
+    folders: Mapping[str, str],
     numbers: Mapping[str, tuple[int, int]],
     previous: str | None,
 ) -> None:
     """Refuse the arguments of an audit by either engine that are not what its docstring says.
 
-    ``paths``: the lists of paths, by the name of the argument; ``numbers``: each with the least that it may be,
-    likewise.
+    ``paths``: the lists of paths, by the name of the argument; ``folders``: single ones, and ``numbers``: each with the
+    least that it may be, likewise; ``previous``: None where nothing is compared with.
 
     Raises:
         UsageError: one is of another type, or a number is too low.
@@ -29,7 +29,7 @@ def check_audit(
     check_argument("states", states, Sequence, UsageError)
     for state in states:
         check_argument("one of states", state, DesiredState, UsageError)
-    for name, path in (("folder", folder), ("previous", folder if previous is None else previous)):
+    for name, path in {**folders, **({} if previous is None else {"previous": previous})}.items():
         check_path(name, path, UsageError)
     for name, (number, least) in numbers.items():
         check_argument(name, number, int, UsageError)

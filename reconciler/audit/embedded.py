@@ -76,7 +76,7 @@ def audit(
         UsageError: an argument is not what it should be, or the folder holds the findings of an audit by Spark.
     """
     numbers = {"now_ms": (now_ms, 0), "threads": (1 if threads is None else threads, 1), "gap_ms": (gap_ms, 0)}
-    check_audit({"inventories": inventories}, states, folder, numbers, previous)
+    check_audit({"inventories": inventories}, states, {"folder": folder}, numbers, previous)
     _check_tables(tables, memory_limit)
     with tempfile.TemporaryDirectory(prefix="logstore-audit-") as spill, duckdb.connect() as connection:
         configure(connection, spill, memory_limit, threads)

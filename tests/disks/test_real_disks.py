@@ -241,7 +241,9 @@ def test_what_a_plan_staged_comes_back_byte_for_byte(own_disks: Disks) -> None:
 def test_a_repair_gives_the_wanted_ones_their_topic_id_and_an_undo_takes_it_back(own_disks: Disks) -> None:
     before = dict(files(own_disks.log_dirs()))
     where = own_disks.folder / "repair.json"
-    proposed = own_disks.run("repair", *own_disks.log_dirs(), "--metadata", own_disks.metadata, "-o", where)
+    repair = ("repair", *own_disks.log_dirs(), "--metadata", own_disks.metadata, "-o", where)
+    assert (own_disks.run(*repair).exit_code, where.exists()) == (3, False), "the metadata is of another day"
+    proposed = own_disks.run(*repair, "--max-age", "3650d")
     assert proposed.exit_code == 1, proposed.output
     repaired = own_disks.run("repair", "--apply", where)
     assert repaired.exit_code == 0, repaired.output

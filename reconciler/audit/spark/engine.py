@@ -72,7 +72,7 @@ def audit(
         UsageError: an argument is not what it should be.
     """
     numbers = {"now_ms": (now_ms, 0), "gap_ms": (gap_ms, 0)}
-    check_audit({"trees": trees, "inventories": inventories}, states, folder, numbers, previous)
+    check_audit({"trees": trees, "inventories": inventories}, states, {"folder": folder}, numbers, previous)
     ask = AuditRequest(trees, states, os.path.abspath(folder), now_ms, sizes, all_rows, fallback, superseded or {})
     try:
         with (

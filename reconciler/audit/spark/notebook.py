@@ -90,7 +90,7 @@ def spark_findings(
         InventoryError, InventoryStoreError: there is no inventory where some were said to be, or a store refuses.
     """
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    check_audit({"inventories": inventories, "metadata": metadata}, [], "", {"now_ms": (now_ms, 0)}, None)
+    check_audit({"inventories": inventories, "metadata": metadata}, [], {}, {"now_ms": (now_ms, 0)}, None)
     files = list(dict.fromkeys(path for given in inventories for path in _files(given)))
     arrow = next((path for path in files if inventory_form(path) is InventoryForm.ARROW), None)
     if arrow is not None:
