@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 
 from layout.ids import TopicId
 from logstore import LogStoreError
-from logstore.log_dir import FallbackRecords, LogDirView, ReadOnlyLogDir, read_identity
+from logstore.log_dir import FallbackRecords, LogDirView, ReadOnlyLogDir
 from logstore.purge import measure_removal
 from logstore.staging import (
     BROKERS_STRAY,
@@ -104,11 +103,10 @@ def run(
 def _rows(
     log_dirs: Sequence[str], fallback: FallbackRecords, rules: PolicyRules, now_ms: int
 ) -> tuple[list[StagedRow], list[str]]:
-    rows, unreadable, brokers = [], [], {}
+    rows, unreadable = [], []
     for path in log_dirs:
         try:
             with ReadOnlyLogDir.open(path) as log_dir:
-                brokers[log_dir.path] = _broker(log_dir)
                 rows += [_row(log_dir, staged, rules, now_ms) for staged in find_staged(log_dir, fallback)]
                 for sentence in damaged_lines(log_dir, fallback):
                     warn(f"{sentence}; what it said is lost, and the lines round it are not")
@@ -116,24 +114,7 @@ def _rows(
             unreadable.append(str(error))
         except OSError as error:
             unreadable.append(f"{path}: what is staged cannot be listed: {error.strerror}")
-    return [_unless_live_elsewhere(row, brokers) for row in rows], unreadable
-
-
-def _broker(log_dir: LogDirView) -> tuple[str | None, int | None]:
-    identity = read_identity(log_dir.path, None).identity
-    return (None, None) if identity is None else (identity.cluster_id, identity.node_id)
-
-
-def _unless_live_elsewhere(row: StagedRow, brokers: Mapping[str, tuple[str | None, int | None]]) -> StagedRow:
-    """Say of a replica that also lives in another log dir of its broker that it stays, as a restore says it."""
-    if row.returns_to is None:
-        return row
-    for path, broker in brokers.items():
-        twin = os.path.join(path, row.returns_to)
-        if path != row.log_dir and broker == brokers[row.log_dir] and os.path.lexists(twin):
-            problem = f"{row.location} cannot come back as {row.returns_to}: that is live in {twin}; stage it first, or"
-            return replace(row, returns_to=None, problem=row.problem or f"{problem} leave this one staged")
-    return row
+    return rows, unreadable
 
 
 def _row(log_dir: LogDirView, staged: Staged, rules: PolicyRules, now_ms: int) -> StagedRow:

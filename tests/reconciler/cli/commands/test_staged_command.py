@@ -20,7 +20,7 @@ from logstore.log_dir import LogDir
 from reconciler.cli.commands.staged import SCHEMA_VERSION
 from tests.logstore.engine import ledger_entries, write_ledger
 from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, LONG_AGO_MS, stage_replica
-from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS, long_written, make_log_dir
+from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS, long_written
 
 Run = Callable[..., Result]
 STRAY = f"orders-7.{'0' * 32}-stray"
@@ -129,17 +129,6 @@ def test_a_damaged_record_and_a_taken_home_are_reported(run: Run, log_dir: str) 
     assert (damaged["state"], damaged["returns_to"], damaged["due_ms"]) == ("damaged", None, None)
     assert f"has no line in {LEDGER_FILE}" in str(damaged["problem"])
     assert "is there already" in str(found[f"../broker-1.deleting/{ORDERS}_1"]["problem"])
-
-
-def test_what_lives_in_another_log_dir_of_the_broker_does_not_come_back_and_of_another_broker_it_does(
-    run: Run, cluster, log_dir: str
-) -> None:
-    second = str(make_log_dir(cluster.log_dir(1).with_name("second-of-1"), 1, {"orders-0": ORDERS}))
-    other = str(make_log_dir(cluster.log_dir(1).with_name("of-9"), 9, {"orders-1": ORDERS}))
-    by_state = {row["state"]: row for row in rows(run, log_dir, second, other)}
-    assert by_state["due"]["returns_to"] is None
-    assert f"that is live in {second}/orders-0" in str(by_state["due"]["problem"])
-    assert (by_state["staged"]["returns_to"], by_state["staged"]["problem"]) == ("orders-1", None)
 
 
 def test_one_that_cannot_be_weighed_has_no_bytes(run: Run, log_dir: str, tmp_path: Path) -> None:
