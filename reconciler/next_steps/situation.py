@@ -188,7 +188,7 @@ class Situation:
     def better_metadata(self) -> str:
         """Say where better metadata comes from, up to a clause on what holds without it."""
         if self.only_voter:
-            return "this broker is the only voter, so start it, and then name it as kafka:HOST:PORT; until it runs"
+            return "this broker is the only voter, so name it as kafka:HOST:PORT once it runs; until then"
         other = "ZooKeeper as zk:HOST:PORT" if self.on_zookeeper else "the __cluster_metadata-0 of a running controller"
         return f"name a running broker as kafka:HOST:PORT, or {other}; without one"
 

@@ -72,7 +72,7 @@ def _own_copy_sentence(state: DesiredState, inputs: Inputs, now_ms: int) -> str 
         if identity.ends_early:
             return (
                 f"the metadata is node {identity.keeper}'s own, and ends early. It is the only voter of its cluster, "
-                "so nobody else knows what it decided last, and OK may be wrong: start it, and name it as "
+                "so nobody else knows what it decided last, and OK may be wrong: name it, once it runs, as "
                 f"kafka:HOST:PORT: {_asking_others(inputs)}"
             )
         return (

@@ -519,4 +519,4 @@ def test_the_cut_metadata_of_a_stopped_only_voter_is_a_finding(cluster, run: Run
     result = run("audit", cluster.log_dirs[0], "--metadata", own)
     assert (result.exit_code, "OWN_METADATA" in result.stdout) == (1, True), result.output
     first = result.stderr.splitlines()[0]
-    assert "nobody else knows what it decided last, and OK may be wrong: start it, and name it as kafka:" in first
+    assert "nobody else knows what it decided last, and OK may be wrong: name it, once it runs, as kafka:" in first
