@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from layout.meta_properties import FILE_NAME
 from reconciler.next_steps.command import CONFIG, OTHER_LOG_DIR, Step, ToolCommand
-from reconciler.next_steps.findings import step_of_fleet
+from reconciler.next_steps.findings import MOUNTED, step_of_fleet
 from reconciler.next_steps.moves import ANOTHER_DISKS
 from reconciler.next_steps.situation import Situation
 from reconciler.text import count
@@ -31,7 +31,7 @@ def mount(known: Situation) -> Iterator[Step]:
     yield Step(
         f"{found.log_dir} is not there or not the expected one, which an empty disk looks like: mount it, then look "
         "again",
-        ToolCommand("findmnt", ("--target", found.log_dir or "")),
+        MOUNTED,
     )
     naming = _naming(known, found.log_dir or "") if found.log_dir in known.blank else None
     if naming is not None:

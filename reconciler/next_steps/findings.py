@@ -10,7 +10,7 @@
 | FOREIGN, RENAMED, MARKED_DELETE                        | ``explain``, once explained ``doctor``  |
 | FUTURE, FUTURE_ABANDONED / IN_FLIGHT                   | Kafka's own listing                     |
 | STAGED_DUE / of a topic that the metadata knows        | ``purge --dry-run`` / ``doctor``        |
-| STAGED                                                 | ``staged``                              |
+| STAGED / wanted here under its topic ID                | ``staged`` / ``doctor``                 |
 | NOT_COMPARED                                           | ``audit`` with metadata                 |
 | OK                                                     | none                                    |
 """
@@ -28,6 +28,9 @@ from reconciler.next_steps.command import OTHER_LOG_DIR, SOURCE, Command, Step, 
 from reconciler.text import count
 from reconciler.verdicts import Verdict, location_of
 
+MOUNTED = ToolCommand("findmnt", ("--real",))
+"""Lists what is mounted where: asked about a path that is not there, the same program says nothing and fails."""
+
 _Finding = Mapping[str, Any]
 _FindingStep = Callable[[_Finding, Call], Step]
 
@@ -35,7 +38,7 @@ _FindingStep = Callable[[_Finding, Call], Step]
 def _absent(finding: _Finding, call: Call) -> Step:
     if finding["log_dir"] is None:
         return Step("give every log dir of the broker", call.doctor(other_log_dir=OTHER_LOG_DIR))
-    return Step("see whether the disk is mounted", ToolCommand("findmnt", ("--target", finding["log_dir"])))
+    return Step(f"see whether the disk of {finding['log_dir']} is mounted", MOUNTED)
 
 
 def _repaired(_: _Finding, call: Call) -> Step:
@@ -91,7 +94,10 @@ def _staged_due(finding: _Finding, call: Call) -> Step:
     return Step("see what a purge would take", call.purge(dry_run=True))
 
 
-def _staged(_: _Finding, call: Call) -> Step:
+def _staged(finding: _Finding, call: Call) -> Step:
+    topic_id = finding.get("topic_id")
+    if topic_id is not None and topic_id == finding.get("wanted_topic_id"):
+        return Step("it is wanted here: see how it comes back, and what is done before", call.doctor())
     return Step("see from when on a purge may take it", call.staged())
 
 
@@ -144,7 +150,7 @@ def step_of_finding(
     Args:
         verdict: of the finding.
         finding: has ``log_dir``, ``name``, ``topic``, ``partition`` and ``broker``, any of them None, and where they
-            are known ``disk_topic_id``, or ``topic_id``, and ``metadata_topic_id``.
+            are known ``disk_topic_id``, or ``topic_id``, ``metadata_topic_id``, and ``wanted_topic_id`` of this broker.
         call: how the program was called, with the log dirs of the finding's broker.
         explained: the reader has already had the path explained.
     """
@@ -243,7 +249,7 @@ RULE_COMMANDS: Mapping[str, Callable[[str, str, Call], Command | ToolCommand]] =
     "not_formatted": _at_log_dir("findmnt", "--target"),
     "metadata_log_elsewhere": lambda _, log_dir, call: call.preflight(metadata_log_dir=log_dir),
     # One log dir
-    "absent_log_dir": _at_log_dir("findmnt", "--target"),
+    "absent_log_dir": lambda *_: MOUNTED,
     "unusable_log_dir": _at_log_dir("ls", "-lad"),
     "damaged_identity": _explain,
     "lock_held": _tool("fuser", "-v"),

@@ -157,7 +157,12 @@ def _limit(broker: int | None, states: Sequence[DesiredState]) -> str:
 
 
 def _next(judged: Judged, broker: int | None, call: Call) -> str:
-    known = {"broker": broker, "metadata_topic_id": judged.row.wanted_topic_id or judged.row.name_topic_id or None}
+    wanted = judged.row.wanted_topic_id or None
+    known = {
+        "broker": broker,
+        "wanted_topic_id": wanted,
+        "metadata_topic_id": wanted or judged.row.name_topic_id or None,
+    }
     step = step_of_finding(judged.verdict, {**(judged.observed or {}), **known}, call, explained=True)
     return (None if step is None else step.text) or ""
 

@@ -53,7 +53,7 @@ def test_a_source_that_was_named_is_named_as_it_was(make_result: Make) -> None:
 
 def test_a_log_dir_that_names_no_broker_stands_alone(make_result: Make) -> None:
     result = make_result({"verdict": "ABSENT", "broker": None, "cluster_id": None, "name": ".", "log_dir": "/gone"})
-    assert [step.command for step in advised_steps(result, URGENCY)] == ["findmnt --target /gone"]
+    assert [step.command for step in advised_steps(result, URGENCY)] == ["findmnt --real"]
 
 
 def test_beside_a_log_dir_of_no_known_broker_every_step_looks_at_all_of_them_first(make_result: Make) -> None:
@@ -63,7 +63,7 @@ def test_beside_a_log_dir_of_no_known_broker_every_step_looks_at_all_of_them_fir
     result = make_result({"verdict": "STALE_ID"}, disk, brokers=(one, unread))
     doctor = "logstore doctor /disks/0 /disks/1 /disks/2 --metadata /meta"
     found = {step.verdict: step.command for step in advised_steps(result, URGENCY)}
-    assert found == {"ABSENT": "findmnt --target /disks/0", "STALE_ID": doctor}
+    assert found == {"ABSENT": "findmnt --real", "STALE_ID": doctor}
     first = first_step(result, advised_steps(result, URGENCY))
     assert first is not None and first.text == doctor
     several = make_result({"verdict": "STALE_ID"}, brokers=(one, replace(one, node_id=2), unread))

@@ -14,6 +14,7 @@ from reconciler.cli.commands.explain import SCHEMA_VERSION
 from reconciler.sources import parquet
 from reconciler.verdicts import Doubt
 from reconciler.verdicts.advice import DOUBT_CLAUSE
+from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, stage_replica
 from tests.reconciler.cli.conftest import ORDERS, make_log_dir
 
 Run = Callable[..., Result]
@@ -44,6 +45,17 @@ def test_json_says_the_same(cluster, run: Run) -> None:
 def test_what_is_right_asks_nobody_to_act(cluster, run: Run) -> None:
     result = run("explain", cluster.log_dir(1) / "orders-0", "--metadata", cluster.metadata)
     assert (result.exit_code, "OK\n" in result.stdout) == (0, True)
+
+
+def test_a_staged_replica_that_is_wanted_here_leads_to_its_way_back(cluster, run: Run) -> None:
+    path = cluster.log_dirs[0]
+    stage_replica(path, 1, FAR_AWAY_MS)
+    explained = {
+        source: run("explain", f"{path}.deleting/{ORDERS}_1", "--metadata", source).stdout
+        for source in (str(cluster.metadata), "none")
+    }
+    assert f"next: logstore doctor {path} --metadata {cluster.metadata}" in explained[str(cluster.metadata)]
+    assert f"next: logstore staged {path}" in explained["none"]
 
 
 def test_without_metadata_a_replica_is_not_compared(cluster, run: Run) -> None:
