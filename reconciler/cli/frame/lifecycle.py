@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import re
 import select
 import signal
 import sys
@@ -114,8 +115,14 @@ def carry_out(command: str, given: Mapping[str, Any], function: str = "run") -> 
     settings = context.meta.get(SETTINGS)
     if isinstance(settings, Settings):
         _say_settings(context, settings)
-    with _engine_lines():
-        ended: Exit = getattr(importlib.import_module(f"reconciler.cli.commands.{command}"), function)(**given)
+    try:
+        with _engine_lines():
+            ended: Exit = getattr(importlib.import_module(f"reconciler.cli.commands.{command}"), function)(**given)
+    except UsageError as error:
+        origins = _origins(context, settings, str(error)) if isinstance(settings, Settings) else ""
+        if not origins:
+            raise
+        raise UsageError(f"{error} (named by {origins})") from error
     detail(f"ended with exit code {int(ended)}, {since(began)}")
     return ended
 
@@ -162,6 +169,17 @@ def _say_settings(context: click.Context, settings: Settings) -> None:
     for option in context.command.params:
         if option.name and context.get_parameter_source(option.name) is ParameterSource.ENVIRONMENT:
             detail(f"{option.envvar}: {option.opts[0]} is {context.params.get(option.name)!r}")
+
+
+def _origins(context: click.Context, settings: Settings, sentence: str) -> str:
+    """Name the settings whose values a sentence speaks of, because they are not on the command line to be seen."""
+    found = []
+    for _, parameter, setting in settings.given_to(context.command_path.partition(" ")[2], context.command):
+        values = setting.value if isinstance(setting.value, list) else [setting.value]
+        is_taken = context.get_parameter_source(parameter) is ParameterSource.DEFAULT_MAP
+        if is_taken and any(re.search(rf"(?<!\S){re.escape(str(each))}(?![^\s:,;])", sentence) for each in values):
+            found.append(setting.origin)
+    return ", ".join(found)
 
 
 @contextmanager

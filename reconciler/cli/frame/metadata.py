@@ -53,7 +53,7 @@ def say_problems(states: Iterable[DesiredState]) -> None:
     """Say on standard error what is wrong with each source, as a note for each problem."""
     for state in states:
         for problem in state.identity.problems:
-            warn(f"note: {state.identity.location}: {problem}")
+            say(f"note: {state.identity.location}: {problem}")
 
 
 def _own_copy_sentence(state: DesiredState, inputs: Inputs, now_ms: int) -> str | None:

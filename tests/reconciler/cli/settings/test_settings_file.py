@@ -229,6 +229,17 @@ def test_a_mistake_in_the_table_of_a_command_in_a_group_has_its_line(
     assert (result.exit_code, result.stderr) == (2, f"logstore: {file}{said}\n")
 
 
+def test_an_error_about_what_a_setting_names_says_which_setting_that_is(
+    cluster: Cluster, tmp_path: Path, run: Callable[..., Result]
+) -> None:
+    gone, file = tmp_path / "gone.toml", written(tmp_path, f"kafka = '3.9'\npolicy = '{tmp_path}/gone.toml'\n")
+    sentence = f"logstore: policy {gone}: there is no such file; name the present one with --policy"
+    doctor = ("--settings", file, "doctor", cluster.log_dir(1))
+    named = run(*doctor)
+    assert named.exit_code == 2 and named.stderr.endswith(f"{sentence} (named by {file}:2)\n")
+    assert run(*doctor, "--policy", gone).stderr.endswith(f"{sentence}\n"), "it is on the command line to be seen"
+
+
 def test_the_help_says_which_settings_there_are_and_where_they_are_looked_for() -> None:
     words = " ".join(CliRunner().invoke(logstore, ["--help"]).stdout.split())
     for word in (*GENERAL, LOG_FORMAT, *DEFAULT_PLACES, *LOG_FORMATS):
