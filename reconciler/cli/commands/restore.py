@@ -102,7 +102,7 @@ class PlannedRestore:
             return f"leave {self.staged.location} as a stray, without a due time"
         if self.to is None:
             return f"keep {self.staged.location}: {self.problem}"
-        what = describe_staged(self.staged.partition, self.staged.topic_id)
+        what = describe_staged(self.to.partition, self.staged.topic_id)
         return f"restore {self.staged.location} as {self.to.path}: {what}"
 
 
@@ -148,7 +148,7 @@ def run(
                 tell_of(step.staged.log_dir, [step.line], headed=step.staged.log_dir == last)
                 last = step.staged.log_dir
     if not steps and views:
-        code = opened.code(0)
+        code = opened.code(len(views))
         warn("nothing was chosen" if code is Exit.CLEAN else "nothing was chosen of what could be read")
         say_step(Step("see what there is", call.staged()))
         return code or Exit.FINDINGS

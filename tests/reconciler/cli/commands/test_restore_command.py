@@ -105,7 +105,8 @@ def test_a_stray_whose_name_was_cut_says_nothing_so_it_must_be_said(run: Run, lo
     assert kept.exit_code == 3
     assert kept.stdout.startswith(f"{log_dir}: keep {name}: ")
     assert "name the topic and partition, on the command line as --as TOPIC-PARTITION" in kept.stdout
-    assert run("restore", log_dir, "--location", name, "--as", f"{topic}-5").exit_code == 0
+    back = run("restore", log_dir, "--location", name, "--as", f"{topic}-5")
+    assert back.exit_code == 0 and back.stdout.endswith(f" as {topic}-5: {topic}-5, topic ID unknown\n")
     assert Path(log_dir, f"{topic}-5").is_dir()
 
 
