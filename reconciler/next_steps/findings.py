@@ -274,6 +274,7 @@ RULE_COMMANDS: Mapping[str, Callable[[str, str, Call], Command | ToolCommand]] =
     "unwanted": _plan,
     "inconsistent_topic_id": _plan,
     "future": _explain,
+    "future_alone": lambda _, __, call: call.doctor(),
     "future_promoted": _explain,
     "missing": lambda _, __, call: call.doctor(),
     "empty_metadata": lambda _, __, call: call.audit(source=SOURCE),

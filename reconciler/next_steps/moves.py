@@ -133,25 +133,35 @@ def _named_again(found: FoundVerdict) -> Step:
     return Step(why, ToolCommand("mv", ("-nT", path, own)))
 
 
-def last_copies(known: Situation) -> bool:
-    """Whether a start would delete the last copy of a replica that is wanted here; one that runs has it marked."""
-    found = known.found.get(Verdict.MARKED_DELETE)
-    return found is not None and found.last > 0 and not known.in_use
+_NOT_LIVE = (Verdict.MARKED_DELETE, Verdict.FUTURE, Verdict.FUTURE_ABANDONED)
+"""Verdicts of directories that may be the last copy of a replica, under another name than the replica's."""
+
+
+def last_copies(known: Situation) -> int:
+    """Count the last copies that a start would delete or empty, of replicas that are wanted here.
+
+    One that runs has marked or moved them itself.
+    """
+    return 0 if known.in_use else sum(known.found[each].last for each in _NOT_LIVE if each in known.found)
 
 
 def keep_last_copies(known: Situation) -> Iterator[Step]:
     """Give them their names again, before the broker is started."""
-    found = known.found[Verdict.MARKED_DELETE]
     steps = []
-    for each in (found, *found.others)[: found.last]:
-        log_dir, path = _place(each)
-        why = (
-            f"do not start the broker: it would delete {path}, and no other copy is in sync of what the metadata wants "
-            "here: give it its name again"
-        )
-        own = posixpath.join(log_dir, f"{each.topic}-{each.partition}")
-        steps.append(Step(why, ToolCommand("mv", ("-nT", path, own))))
-    yield from some_of(steps, found.last, known.call)
+    for verdict, found in ((each, known.found[each]) for each in _NOT_LIVE if each in known.found):
+        for each in (found, *found.others)[: found.last]:
+            log_dir, path = _place(each)
+            why = (
+                f"do not start the broker: it would delete {path}, and no other copy is in sync of what the metadata "
+                "wants here: give it its name again"
+                if verdict is Verdict.MARKED_DELETE
+                else f"do not start the broker: a move between log dirs left {path}, whose original is gone; no other "
+                "copy is in sync of what the metadata wants here, and a start may cut this one back to nothing. Look "
+                "for the original, which may hold more; if it is lost, give this copy its name"
+            )
+            own = posixpath.join(log_dir, f"{each.topic}-{each.partition}")
+            steps.append(Step(why, ToolCommand("mv", ("-nT", path, own))))
+    yield from some_of(steps, last_copies(known), known.call)
 
 
 def not_live(known: Situation) -> tuple[UncertainReplica, ...]:

@@ -48,8 +48,9 @@ class FoundVerdict:
         sole: of how many the metadata has no other copy in sync.
         left: how many strays a plan leaves alone: without topic ID, and no live replica in sync in their place; with a
             name that was cut; or with a live replica of their topic ID in their place.
-        last: how many marked for deletion are wanted here, where nothing lives in their place and no other copy is in
-            sync: a start deletes the last copy. They come before the others.
+        last: how many marked for deletion, or copies between log dirs, are wanted here, where nothing lives in their
+            place and no other copy is in sync: a start deletes the last copy, or cuts it back to nothing. They come
+            before the others.
         others: the findings after the first, each alone, up to :data:`NAMED_AT_ONCE` in all; directories come first,
             and where there are any, only they are named.
     """

@@ -9,7 +9,8 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | a log dir is not there, or is not the expected one; the last    | ``findmnt --real``; if it is empty,              |
 | two steps are for a disk that is truly a new one                | ``kafka-storage.sh format``, or ``cp`` of        |
 |                                                                 | meta.properties, ``doctor``; the list ends       |
-| ``-delete``, wanted here, and no other copy is in sync          | ``mv`` it to its name, before any start          |
+| ``-delete``, or ``-future`` without its original, wanted here,  | ``mv`` it to its name, before any start          |
+| and no other copy is in sync                                    |                                                  |
 | a metadata log beside the one that the broker reads             | stop the broker if it runs; ``mv`` the log out   |
 |                                                                 | of the log dir, ``doctor``; the list ends        |
 | a disk is a copy, or another cluster's or broker's              | ``grep -H = …/meta.properties``; the list ends   |
@@ -86,10 +87,10 @@ from reconciler.next_steps.disks import (
     with_not_given,
 )
 from reconciler.next_steps.findings import step_of_rule, step_of_undecided
+from reconciler.next_steps.losses import RETURNABLE, come_back, loses, lost, made_at_start
 from reconciler.next_steps.moves import (
     UNWANTED,
     abandoned,
-    brought_back,
     entries_of_renamed,
     foreign,
     keep_last_copies,
@@ -117,13 +118,12 @@ from reconciler.next_steps.room import (
     needs_release,
     purge_due,
 )
-from reconciler.next_steps.situation import FoundVerdict, MetadataTrust, Obstacle, Situation, UncertainReplica
+from reconciler.next_steps.situation import MetadataTrust, Obstacle, Situation, UncertainReplica
 from reconciler.text import count
 from reconciler.verdicts import BENIGN, Verdict
 
 REPAIRED = (Verdict.DUPLICATE, Verdict.DAMAGED, Verdict.NO_ID, Verdict.CHECKPOINT_ENTRY, Verdict.LEFTOVER)
 """Verdicts that a plan of repairs is for."""
-_RETURNABLE = (Verdict.STAGED, Verdict.STAGED_DUE, Verdict.STRAY)
 _BY_A_LINE_ABOVE = frozenset(
     {
         *("absent_log_dir", "lock_held", "full_disk", "duplicate", "partition_metadata", "no_topic_id", "foreign_name"),
@@ -242,7 +242,7 @@ def _waiting_strays(known: Situation) -> int:
 
 def _stages(known: Situation) -> bool:
     """Whether a plan has something to do by the verdicts alone."""
-    return _can_plan(known) and known.number(*UNWANTED) + known.wanted(*_RETURNABLE) + _strays(known) > 0
+    return _can_plan(known) and known.number(*UNWANTED) + known.wanted(*RETURNABLE) + _strays(known) > 0
 
 
 def _plans(known: Situation) -> bool:
@@ -277,7 +277,7 @@ def _only_strays(known: Situation) -> bool:
 
 
 def _stands_still(known: Situation) -> bool:
-    return _changes(known) or bool(known.obstacles) or (not known.in_use and _made_at_start(known) > 0)
+    return _changes(known) or bool(known.obstacles) or (not known.in_use and made_at_start(known) > 0)
 
 
 def _newer(known: Situation) -> Iterator[Step]:
@@ -329,7 +329,7 @@ def _before_migration(known: Situation) -> Iterator[Step]:
 
 def _plan(known: Situation) -> Iterator[Step]:
     parts = [f"stage {known.number(*UNWANTED)} that nobody wants"] if known.number(*UNWANTED) else []
-    parts += [f"bring {known.wanted(*_RETURNABLE)} back that are wanted"] if known.wanted(*_RETURNABLE) else []
+    parts += [f"bring {known.wanted(*RETURNABLE)} back that are wanted"] if known.wanted(*RETURNABLE) else []
     strays = _strays(known)
     parts += [f"give {count(strays, 'stray')} a due time"] if strays else []
     replaced = known.found[Verdict.STRAY].replaced if strays else 0
@@ -352,43 +352,14 @@ def _others(known: Situation) -> Iterator[Step]:
             yield Step(obstacle.problem, step.command)
 
 
-def _made_at_start(known: Situation) -> int:
-    """Count the replicas that are on no disk, and that the next start makes anew."""
-    return known.number(Verdict.MISSING) + on_replaced(known)
-
-
 def _start(known: Situation) -> Iterator[Step]:
     if _changes(known) or known.obstacles or known.due_inside:
         yield Step("ask once more whether the broker starts now, and what it would do", known.call.preflight())
-    back = known.wanted(*_RETURNABLE) + brought_back(known) + (known.number(Verdict.RENAMED) if renamed(known) else 0)
-    missing = max(0, _made_at_start(known) - back) + known.number(Verdict.STALE_ID) + len(_to_refetch(known))
+    back = come_back(known) + (known.number(Verdict.RENAMED) if renamed(known) else 0)
+    missing = max(0, made_at_start(known) - back) + known.number(Verdict.STALE_ID) + len(_to_refetch(known))
     fetched = "; it makes what is missing anew, and fetches it from the leaders" if missing else ""
     reported = ", and tells the controllers in which of its log dirs each of them is now" if on_replaced(known) else ""
     yield Step(f"start the broker{fetched}{reported}")
-
-
-def _may_lose(known: Situation) -> Iterator[tuple[Verdict, FoundVerdict]]:
-    """Yield what a start makes anew, with replicas among it of which no other copy is in sync."""
-    verdicts = (Verdict.MISSING, *((Verdict.ABSENT,) if on_replaced(known) else ()))
-    yield from ((each, known.found[each]) for each in verdicts if each in known.found and known.found[each].sole)
-
-
-def _loses(known: Situation) -> bool:
-    """Whether a start makes a replica anew of which no other copy is in sync, so that its records are gone."""
-    return sum(found.sole for _, found in _may_lose(known)) > known.wanted(*_RETURNABLE) + brought_back(known)
-
-
-def _lost(known: Situation) -> Iterator[Step]:
-    for verdict, found in _may_lose(known):
-        of_disk = f"{count(found.sole, 'replica')} of {count(found.number)} on the disk that is not here"
-        of_missing = f"{count(found.sole)} of {count(found.number, 'missing replica')}"
-        them, their, many = ("it", "its", "directory") if found.sole == 1 else ("them", "their", "directories")
-        yield Step(
-            f"{of_missing if verdict is Verdict.MISSING else of_disk} had the only copy in sync, and a start makes "
-            f"{them} anew without {their} records: bring {their} {many} back first, from another disk, from "
-            "what is staged, or from a backup; only if the records may be lost, start the broker",
-            known.call.audit(verdict=verdict.value),
-        )
 
 
 def _after_start(known: Situation) -> Iterator[Step]:
@@ -439,8 +410,8 @@ TABLE: tuple[Line, ...] = (
     Line(_writes_ids_itself, _before_migration),
     Line(_left, _others),
     Line(lambda s: s.due_inside and s.purgeable and (not s.in_use or _changes(s)), purge_due),
-    Line(_loses, _lost),
-    Line(lambda s: _stands_still(s) and not _loses(s), _start),
+    Line(loses, lost),
+    Line(lambda s: _stands_still(s) and not loses(s), _start),
     Line(lambda s: s.trust is MetadataTrust.GOOD and _waiting_strays(s) > 0, _after_start),
     Line(lambda s: s.purgeable, purge_due),
     Line(lambda s: s.staged > s.wanted(Verdict.STAGED) or _sends_away(s), _wait),

@@ -9,7 +9,7 @@ broker does at each step. Source: FACTS §1.3, §1.6-1.8, §2.1, §4.2, §6; 10.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from layout.directory_name import DirectoryKind, parse
@@ -94,9 +94,11 @@ def replica_findings(broker: SeenBroker, asked: BrokerAsked, wants: BrokerWants)
     for replica in replicas:
         yield from _loaded(replica, loading)
     yield from _duplicates(loading)
-    yield from _promoted(replicas, loading)
+    wanted = [each.wanted for each in wants.nowhere if each.wanted is not None]
+    nowhere = {(each["topic"], each["partition"]): each for each in wanted}
+    yield from _futures(replicas, loading, nowhere)
     yield from _search_note(replicas, loading)
-    yield from _nowhere(wants)
+    yield from _nowhere(nowhere.values())
 
 
 def _place(log_dir: SeenLogDir, seen: DirectorySeen, row: Row | None) -> FindingPlace:
@@ -267,8 +269,13 @@ def _renames_strays_first(asked: BrokerAsked) -> bool:
     return asked.is_kraft and asked.release >= STRAYS_STAY_OUT_SINCE
 
 
-def _promoted(replicas: list[_LoadedReplica], loading: _LoadedReplicas) -> Iterator[Finding]:
-    """Find future replicas, which replace current ones where the controller says so (FACTS §6.3, §6.5)."""
+def _futures(
+    replicas: list[_LoadedReplica], loading: _LoadedReplicas, nowhere: dict[tuple[str, int], Row]
+) -> Iterator[Finding]:
+    """Find future replicas, which replace current ones where the controller says so (FACTS §6.3, §6.5).
+
+    One that becomes the current one is taken out of ``nowhere``, the wanted replicas without a current one.
+    """
     asked = loading.asked
     for replica in replicas:
         place = replica.place
@@ -279,8 +286,11 @@ def _promoted(replicas: list[_LoadedReplica], loading: _LoadedReplicas) -> Itera
         promoted = asked.is_kraft and asked.release >= _FIRST_WITH_FUTURES_RECOVERED and replica.want.assigned_here
         if not promoted:
             current = next((each for each in replicas if beside and each.place == beside[0]), None)
-            yield _on_its_way(place, current)
+            wanted = nowhere.get((str(place.topic), place.partition or 0))
+            is_alone = wanted is not None and place.topic_id in (None, wanted["topic_id"])
+            yield _alone(place, wanted) if wanted is not None and is_alone else _on_its_way(place, current)
         elif not beside:
+            nowhere.pop((str(place.topic), place.partition or 0), None)
             sentence = "the controller has assigned the replica to this log dir: it becomes the current one"
             yield Finding(StartEffect.NOTE, "future_promoted", sentence, place, replicas=1)
         elif asked.release < _FUTURE_BESIDE_LIVE_SINCE:
@@ -294,6 +304,21 @@ def _promoted(replicas: list[_LoadedReplica], loading: _LoadedReplicas) -> Itera
                 f"{beside[0].log_dir}/{beside[0].name} is deleted after 60 s"
             )
             yield Finding(StartEffect.REPLACED, "future_promoted", sentence, place, replicas=1)
+
+
+def _alone(place: FindingPlace, wanted: Row) -> Finding:
+    """Report a copy without its original, from which a broker never takes records: it copies the other way round.
+
+    A broker of any release makes the replica anew where the controller wants it, and goes on with the move from that.
+    """
+    sentence = (
+        "the original of this copy between log dirs is on none of them: the broker makes the replica anew, and goes on "
+        "with the move from that one, which first cuts the copy back to what the new one has"
+    )
+    if is_only_in_sync(wanted):
+        sentence += ": nothing, as no other replica is in sync"
+        return Finding(StartEffect.DELETED, "future_alone", sentence, place, replicas=1, only_in_sync=True)
+    return Finding(StartEffect.NOTE, "future_alone", sentence, place, replicas=1)
 
 
 def _on_its_way(place: FindingPlace, current: _LoadedReplica | None) -> Finding:
@@ -324,12 +349,11 @@ def _search_note(replicas: list[_LoadedReplica], loading: _LoadedReplicas) -> It
         yield Finding(StartEffect.NOT_SERVED, "full_request_fails", sentence, bare[0].place, replicas=len(bare))
 
 
-def _nowhere(wants: BrokerWants) -> Iterator[Finding]:
+def _nowhere(nowhere: Iterable[Row]) -> Iterator[Finding]:
     """Find replicas that are wanted here and on none of the log dirs: a broker creates them (FACTS §4.2, §4.3)."""
     others = 0
-    for judged in wants.nowhere:
-        wanted = judged.wanted
-        if wanted is not None and is_only_in_sync(wanted):
+    for wanted in nowhere:
+        if is_only_in_sync(wanted):
             sentence = (
                 f"{wanted['topic']}-{wanted['partition']} is wanted here and lies on none of the log dirs; it is the "
                 "metadata's only in-sync replica, and would be made anew without its records"

@@ -126,6 +126,7 @@ RULES: tuple[str, ...] = (
     "unwanted",  # FACTS §6.1, §6.2, §6.3
     "inconsistent_topic_id",  # FACTS §4.2
     "future",  # FACTS §1.6, §6.3
+    "future_alone",  # seen on 2.8.2, 3.9.2 and 4.3.1
     "future_promoted",  # FACTS §1.8, §6.3, §6.5
     "missing",  # FACTS §4.2, §4.3
     "empty_metadata",  # FACTS §6.3

@@ -311,10 +311,12 @@ def _strays(before: Mapping[Path, Iterable[str]], after: Mapping[Path, Iterable[
 
 
 def _finished(gone: Iterable[tuple[Path, str]], after: Mapping[Path, Iterable[str]]) -> Iterable[tuple[Path, str]]:
-    """Future dirs that have become the current ones."""
+    """Future dirs that have become the current ones, with their records."""
     for disk, name in gone:
         if name.endswith("-future") and name.partition(".")[0] in after[disk]:
-            yield disk, name
+            records = (disk / name.partition(".")[0]).glob("*.log")
+            if any(path.stat().st_size for path in records):
+                yield disk, name
 
 
 def _directories(disk: Path) -> frozenset[str]:

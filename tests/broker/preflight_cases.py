@@ -23,6 +23,7 @@ from tests.broker.preflight_damage import (
     all_replicas_again,
     copied,
     directory,
+    future_elsewhere,
     future_in_its_place,
     in_identity,
     in_log_dir,
@@ -158,7 +159,9 @@ CASES: Mapping[str, Case] = {
     "directory IDs of later releases": Case(
         ("identity",), in_identity(lambda data: data + b"directory.id=s33AdXtkR8Gf_xRO-R_dpA\n"), OLDEST),
     "a future replica alone": Case(
-        ("future", "missing"), renamed(f".{HEX}-future"), ZOOKEEPER, then=all_replicas_again),
+        ("future_alone", "missing"), renamed(f".{HEX}-future"), ZOOKEEPER, then=all_replicas_again),
+    "a future replica alone on another disk than it is assigned to": Case(
+        ("future_alone", "missing"), future_elsewhere, KRAFT),
     # Topic IDs
     "replicas that the cluster does not want": Case(
         ("unwanted",), unwanted, then=is_there(1, "{}-0") and all_replicas_again),

@@ -223,6 +223,12 @@ def future_in_its_place(bench: Bench) -> None:
     replica.rename(replica.with_name(f"{replica.name}.{HEX}-future"))
 
 
+def future_elsewhere(bench: Bench) -> None:
+    """A future replica without its current one, in another log dir than the controller has assigned."""
+    replica = bench.replicas(1)[0]
+    shutil.move(replica, bench.disks[2] / f"{replica.name}.{HEX}-future")
+
+
 def is_there(disk: int, name: str) -> Callable[[Bench], bool]:
     """Whether a directory is there, ``{}`` standing for the name of the topic."""
     return lambda bench: (bench.disks[disk] / name.format(bench.topic)).is_dir()

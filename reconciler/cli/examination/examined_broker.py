@@ -23,6 +23,7 @@ from reconciler.cli.examination.found_verdicts import (
     found_verdict,
     in_sync_replicas,
     live_replicas,
+    lost_replicas,
     unclaimed_strays,
     with_former_names,
     without_directory_id,
@@ -166,8 +167,8 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
     start = _start(call, states, now_ms)
     in_use = tuple(path for path in call.log_dirs if why_in_use(path) is not None)
     in_sync = in_sync_replicas(states, judged)
-    live = live_replicas(judged)
-    found = {verdict: found_verdict(several, in_sync, live) for verdict, several in by_verdict(judged).items()}
+    live, lost = live_replicas(judged), lost_replicas(judged)
+    found = {verdict: found_verdict(several, in_sync, live, lost) for verdict, several in by_verdict(judged).items()}
     fleet = with_not_given(_about(broker, call, judged, evidence.result), broker, call.log_dirs, judged)
     trust, why = judge_metadata(states.get(broker.cluster), broker, now_ms, judged, call.log_dirs)
     if Verdict.FOREIGN in found:

@@ -9,7 +9,7 @@ import os
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,11 +42,14 @@ def first_place(judged: Judged) -> str:
 
 
 def found_verdict(
-    several: Sequence[Judged], in_sync: frozenset[tuple[str, int | None]], live: frozenset[tuple[str, int | None]]
+    several: Sequence[Judged],
+    in_sync: frozenset[tuple[str, int | None]],
+    live: frozenset[tuple[str, int | None]],
+    lost: Mapping[tuple[str, int | None], str],
 ) -> FoundVerdict:
-    """Sum up the findings of one verdict; at least one."""
-    last = [each for each in several if _is_last(each, live)]
-    several = [*last, *(each for each in several if not _is_last(each, live))]
+    """Sum up the findings of one verdict; at least one. ``lost`` is what :func:`lost_replicas` gives."""
+    last = [each for each in several if _is_last(each, live, lost)]
+    several = [*last, *(each for each in several if each not in last)]
     directories = [each for each in several if each.observed is not None and _is_directory(each.observed)]
     first, *others = (_alone(each) for each in (directories or several)[:NAMED_AT_ONCE])
     strays = [each for each in several if _is_bare_stray(each)]
@@ -55,7 +58,7 @@ def found_verdict(
     return replace(
         first,
         number=len(several),
-        wanted=sum(comes_back(each, live) for each in several),
+        wanted=sum(comes_back(each, live) or each in last for each in several),
         directories=len(directories),
         replaced=replaced,
         sole=sum(map(_is_sole, several)),
@@ -65,8 +68,23 @@ def found_verdict(
     )
 
 
-def _is_last(judged: Judged, live: frozenset[tuple[str, int | None]]) -> bool:
-    """Whether a start deletes the only copy in sync of a replica that is wanted here."""
+def lost_replicas(judged: Iterable[Judged]) -> dict[tuple[str, int | None], str]:
+    """Topic and partition of each missing replica that no other copy is in sync of, and the topic ID; empty: none."""
+    missing = (each for each in judged if each.verdict is Verdict.MISSING and _is_sole(each))
+    wanted = [each.wanted for each in missing if each.wanted is not None]
+    return {(each["topic"], each["partition"]): each["topic_id"] or "" for each in wanted}
+
+
+def _is_last(
+    judged: Judged, live: frozenset[tuple[str, int | None]], lost: Mapping[tuple[str, int | None], str]
+) -> bool:
+    """Whether a start deletes the only copy in sync of a replica that is wanted here, or cuts it back to nothing.
+
+    A move of release 2.8 has no topic ID before it is done; the broker goes by its name.
+    """
+    if judged.verdict in (Verdict.FUTURE, Verdict.FUTURE_ABANDONED) and judged.observed is not None:
+        topic_id = lost.get((judged.row.topic, judged.observed["partition"]))
+        return topic_id is not None and judged.row.disk_topic_id in ("", topic_id)
     return judged.verdict is Verdict.MARKED_DELETE and comes_back(judged, live) and _is_sole(judged)
 
 

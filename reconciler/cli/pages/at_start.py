@@ -50,7 +50,7 @@ _ACTIONS = {
 }
 """What a broker does by the effect of a finding; a note leaves what the directory alone tells."""
 
-_NOTED = ("unwanted", "future", "future_promoted", "stray")
+_NOTED = ("unwanted", "future", "future_alone", "future_promoted", "stray")
 """Rules whose notes say more of a directory than its name and its file do."""
 
 
@@ -97,7 +97,8 @@ def with_metadata(
         if finding is None:
             answers.append(start)
         else:
-            answers.append(AtStart(start.kafka, _ACTIONS.get(finding.effect, start.action), finding.problem))
+            action = "loaded, and cut back" if finding.rule == "future_alone" else _ACTIONS.get(finding.effect)
+            answers.append(AtStart(start.kafka, action or start.action, finding.problem))
     return tuple(answers)
 
 

@@ -164,6 +164,8 @@ SCENARIOS: list[tuple[str, StartEffect, Scenario]] = [
     ("inconsistent_topic_id", StartEffect.NOT_SERVED, lambda p: ask(
         zookeeper(p, "orders-0"), mode="zookeeper", states=wanted(0, topic_id=OTHER))),
     ("future", StartEffect.REPLACED, lambda p: ask(kraft_log_dir(p, ["orders-0", f"orders-0.{HEX}-future"]))),
+    ("future_alone", StartEffect.DELETED, lambda p: ask(
+        zookeeper(p, f"orders-0.{HEX}-future"), mode="zookeeper", states=wanted(0, isr=[1]))),
     ("future_promoted", StartEffect.REPLACED, lambda p: future(p, True, "3.9")),
     ("missing", StartEffect.CREATED_EMPTY, lambda p: ask(kraft_log_dir(p), states=wanted(0, isr=[1]))),
     ("empty_metadata", STRAY, lambda p: ask(kraft_log_dir(p, ["orders-0"]), states=empty_metadata())),

@@ -25,7 +25,7 @@ from tests.reconciler.preflight.disks import (
     replica,
     wanted,
 )
-from tests.reconciler.preflight.scenarios import future
+from tests.reconciler.preflight.scenarios import future, second_log_dir, zookeeper
 
 STOPS, OFFLINE, STRAY, GONE, NOTE = (
     StartEffect.STARTUP_ABORTS,
@@ -289,9 +289,29 @@ def test_a_future_replica_elsewhere_or_before_3_7_is_moved_on_by_the_broker_itse
     assert f"{path}/orders-0 is deleted" in of_rule(answer, "future")[0].problem
 
 
-def test_a_future_replica_alone_or_of_an_unwanted_replica_stays(tmp_path: Path) -> None:
-    (alone,) = of_rule(future(tmp_path / "a", False, "3.6.2"), "future")
-    assert alone.effect is NOTE
+@pytest.mark.parametrize(("isr", "effect"), [([1, 2], NOTE), ([1], StartEffect.DELETED)])
+def test_a_future_replica_without_its_original_is_cut_back_to_what_is_made_anew(
+    tmp_path: Path, isr: list[int], effect: StartEffect
+) -> None:
+    # Seen on 2.8.2, 3.9.2 and 4.3.1: the move goes on from the replica that the broker makes, also on another disk.
+    path = zookeeper(tmp_path / "a", f"orders-0.{HEX}-future")
+    (found,) = of_rule(ask(path, "2.8", "zookeeper", wanted(0, isr=isr)), "future_alone")
+    assert (found.effect, found.only_in_sync) == (effect, effect is not NOTE)
+    elsewhere = kraft_log_dir(tmp_path / "b", [f"orders-0.{HEX}-future"])
+    states = wanted(0, isr=isr, directories=(str(directory_id(2)), None))
+    second = second_log_dir(tmp_path / "c")
+    assert [each.effect for each in of_rule(ask([elsewhere, second], "3.9", states=states), "future_alone")] == [effect]
+
+
+def test_a_replica_is_not_missing_where_its_future_one_is_promoted(tmp_path: Path) -> None:
+    answer = future(tmp_path / "a", False, "3.9")
+    assert effects(answer, notes=True) == [("future_promoted", NOTE)]
+
+
+def test_a_future_replica_of_an_unwanted_replica_or_of_another_topic_stays(tmp_path: Path) -> None:
+    path = zookeeper(tmp_path / "a", f"orders-0.{HEX}-future")
+    found = of_rule(ask(path, "3.9", "zookeeper", wanted(0, topic_id=OTHER)), "future")
+    assert [each.effect for each in found] == [NOTE]
     names = ["orders-0", f"orders-0.{HEX}-future"]
     path = log_dir(tmp_path / "b", names, identity(0))
     found = of_rule(ask(path, "3.9", "zookeeper", wanted(0, nodes=(2,))), "future")

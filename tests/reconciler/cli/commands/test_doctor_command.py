@@ -16,7 +16,7 @@ import pytest
 from click.testing import Result
 
 from layout import meta_properties, partition_metadata
-from layout.directory_name import delete_name, stray_name
+from layout.directory_name import delete_name, future_name, stray_name
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from logstore.log_dir import LogDir
@@ -368,9 +368,10 @@ def test_old_metadata_is_a_step_to_do_and_an_only_voter_is_told_to_start_first(c
     assert "name a running broker" not in said
 
 
+@pytest.mark.parametrize("named", [delete_name, future_name])
 @pytest.mark.parametrize(("isr", "is_last"), [([2], True), ([1, 2], False)])
-def test_the_last_copy_that_a_start_would_delete_gets_its_name_again_before_any_start(
-    cluster, run: Run, tmp_path: Path, isr: list[int], is_last: bool
+def test_the_last_copy_that_a_start_would_delete_or_empty_gets_its_name_again_before_any_start(
+    cluster, run: Run, tmp_path: Path, named: Callable[..., str], isr: list[int], is_last: bool
 ) -> None:
     builder = DesiredBuilder()
     builder.partition("orders", str(ORDERS), 0, [1, 2], isr=isr, leader=2)
@@ -380,13 +381,35 @@ def test_the_last_copy_that_a_start_would_delete_gets_its_name_again_before_any_
     identity = MetadataIdentity("kraft", "x", CLUSTER, timestamp_ms=now_ms)
     parquet.save_state(builder.build(identity), str(tmp_path / "of-now"))
     disk = make_log_dir(tmp_path / "disk", 2, {"orders-0": ORDERS})
-    marked = delete_name("orders", 0, UNIQUE)
+    marked = named("orders", 0, UNIQUE)
     (Path(disk) / "orders-0").rename(Path(disk) / marked)
     broker = document(run("doctor", disk, "--metadata", tmp_path / "of-now", "--json"))
-    first = broker["next"][0]
+    first, *others = broker["next"]
     assert (first["command"] == f"mv -nT {disk}/{marked} {disk}/orders-0") == is_last
     assert first["why"].startswith("do not start the broker: ") == is_last
     if is_last:
+        assert not any(f"{disk}.{marked}" in str(step["command"]) or "backup" in step["why"] for step in others)
         subprocess.run(first["command"], shell=True, check=True)
         after = document(run("doctor", disk, "--metadata", tmp_path / "of-now", "--json"))
         assert not any("do not start" in step["why"] for step in after["next"])
+
+
+def test_the_last_copy_of_a_move_of_2_8_which_has_no_topic_id_yet_is_known_by_its_name(
+    cluster, run: Run, tmp_path: Path
+) -> None:
+    builder = DesiredBuilder()
+    for partition in (0, 1):
+        builder.partition("orders", str(ORDERS), partition, [2], isr=[2], leader=2)
+    (tmp_path / "of-now").mkdir()
+    identity = MetadataIdentity("zookeeper", "x", CLUSTER, timestamp_ms=time.time_ns() // 1_000_000)
+    parquet.save_state(builder.build(identity), str(tmp_path / "of-now"))
+    disk = Path(make_log_dir(tmp_path / "disk", 2, {"orders-0": ORDERS, "orders-1": ORDERS}))
+    copies = {number: future_name("orders", number, UNIQUE) for number in (0, 1)}
+    for number, name in copies.items():
+        (disk / f"orders-{number}").rename(disk / name)
+        (disk / name / partition_metadata.FILE_NAME).unlink()
+    first, second, *others = document(run("doctor", disk, "--metadata", tmp_path / "of-now", "--json"))["next"]
+    assert {step["command"] for step in (first, second)} == {
+        f"mv -nT {disk}/{name} {disk}/orders-{number}" for number, name in copies.items()
+    }
+    assert not any(str(step["command"]).startswith("mv ") for step in others)
