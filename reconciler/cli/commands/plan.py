@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import click
-from click.core import ParameterSource
 
 from layout.topic import TopicPartition
 from logstore import LogStoreError
@@ -30,6 +29,7 @@ from reconciler.cli.frame import (
     destination,
     fallback_records,
     find_log_dirs,
+    is_given,
     is_standard,
     parse_duration_option,
     parse_share,
@@ -43,6 +43,7 @@ from reconciler.cli.frame import (
     warn,
     why_in_use,
     with_progress,
+    words_of_call,
 )
 from reconciler.cli.monitoring import MetricsFile
 from reconciler.cli.pages import show_plan
@@ -105,7 +106,7 @@ def run(
     )
     rules, context = read_policy(broker["policy"]), click.get_current_context()
     choice = PlanChoice(
-        policy.with_numbers(rules, [name for name in rules.gates if _is_given(context, name)]),
+        policy.with_numbers(rules, [name for name in rules.gates if is_given(context, name)]),
         parse_duration_option("--delay", delay),
         topics,
         frozenset(verdicts),
@@ -174,25 +175,8 @@ def command_that_opens(context: click.Context, options: Iterable[tuple[str, str]
     found = list(dict.fromkeys(options))
     numbers = {option: max(_number(value) for each, value in found if each == option) for option, _ in found}
     added = dict.fromkeys(pair if pair[0] == "--allow" else (pair[0], numbers[pair[0]][1]) for pair in found)
-    words = list[str]()
-    for parameter in context.command.params:
-        # An option that only stands for another one has no value of its own.
-        name = parameter.name or ""
-        if name not in context.params or not _is_given(context, name):
-            continue
-        value = context.params[name]
-        option = max(parameter.opts, key=len)
-        if isinstance(parameter, click.Argument):
-            words += map(str, value)
-        elif option not in numbers or option == "--allow":
-            for each in value if parameter.multiple else [value]:
-                words += [option] if value is True else [option, str(each)]
+    words = words_of_call(context, numbers.keys() - {"--allow"})
     return Command(str(context.command.name), (*words, *(word for pair in added for word in pair)))
-
-
-def _is_given(context: click.Context, name: str) -> bool:
-    """Whether an option was given, on the command line or by a setting."""
-    return context.get_parameter_source(name) not in (ParameterSource.DEFAULT, None)
 
 
 def _number(value: str) -> tuple[int, str]:

@@ -90,6 +90,7 @@ if TYPE_CHECKING:
         write_rows,
     )
     from reconciler.cli.frame.question import broker_in_question, say_assumed_release
+    from reconciler.cli.frame.same_call import is_given, words_of_call
     from reconciler.cli.frame.second_look import SecondLook, ask_again
     from reconciler.cli.frame.suggestions import SuggestingGroup
 else:
@@ -123,6 +124,7 @@ else:
                 "show_busy", "show_text", "tell_of", "with_progress", "write_document", "write_rows",
             ),
             "question": ("broker_in_question", "say_assumed_release"),
+            "same_call": ("is_given", "words_of_call"),
             "second_look": ("SecondLook", "ask_again"),
             "suggestions": ("SuggestingGroup",),
         },
@@ -135,12 +137,12 @@ __all__ = [
     "broker_in_question", "broker_options", "carry_out", "change_options", "change_store", "check_output",
     "check_question", "choose_metadata", "describe_staged", "destination", "detail", "fallback_records",
     "fallback_records_option", "find_log_dirs", "fit_address_space", "forbidden_in", "interrupt_on_signals",
-    "is_of_settings", "is_output_unread", "is_standard", "log_dir_of_path", "log_dirs_in", "may_be_unread",
+    "is_given", "is_of_settings", "is_output_unread", "is_standard", "log_dir_of_path", "log_dirs_in", "may_be_unread",
     "metadata_option", "note_json", "on_signals", "open_page", "output_options", "parse_duration_option", "parse_rate",
     "parse_share", "parse_size", "passed_on_fallback_option", "passed_on_options", "policy_option", "read_inputs",
     "read_policy", "refuse_inside", "refuse_part_of_log_dir", "refuse_unrecovered", "report_unreadable", "run_embedded",
     "run_join", "run_spark", "say", "say_assumed_release", "say_in_use", "say_incomplete", "say_problems", "say_step",
     "say_warnings", "scan_options", "show_busy", "show_text", "since", "sort_inputs", "sort_paths", "tell_of",
-    "user_name", "warn", "why_in_use", "with_progress", "without_settings", "write_change", "write_document",
-    "write_rows",
+    "user_name", "warn", "why_in_use", "with_progress", "without_settings", "words_of_call", "write_change",
+    "write_document", "write_rows",
 ]  # fmt: skip

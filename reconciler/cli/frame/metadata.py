@@ -14,6 +14,7 @@ import click
 from logstore.log_dir import read_identity
 from reconciler.cli.frame.inputs import Inputs
 from reconciler.cli.frame.lifecycle import detail, say, since, warn
+from reconciler.cli.frame.same_call import words_of_call
 from reconciler.desired import BrokerKey, Completeness, DesiredState, is_own_copy
 from reconciler.errors import MetadataError, UsageError
 from reconciler.next_steps import Command
@@ -96,12 +97,8 @@ def _asking_others(inputs: Inputs) -> str:
     context = click.get_current_context(silent=True)
     verb, given = "audit", (*inputs.folders, *inputs.inventories.files)
     if context is not None and context.info_name is not None:
-        verb, *words = context.command_path.split()[1:] or [context.info_name]
-        for each in context.command.params:
-            if isinstance(each, click.Argument) and each.name is not None:
-                value = context.params.get(each.name)
-                words += value if isinstance(value, tuple) else [value] if value else []
-        given = tuple(words) or given
+        verb, *group = context.command_path.split()[1:] or [context.info_name]
+        given = (*group, *words_of_call(context, {"--metadata"}))
     return Command(verb, (*given, "--metadata", "SOURCE")).text
 
 

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import resource
+import shlex
 import shutil
 import struct
 import time
@@ -350,6 +351,27 @@ def test_an_explanation_by_a_stopped_brokers_own_metadata_says_so_first(cluster,
     result = run("explain", path, "--metadata", own)
     assert "OK" in result.stdout
     assert result.stderr.splitlines()[0].endswith(f": logstore explain {path} --metadata SOURCE")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("explain", "{0}/orders-0", "--log-dir", "{1}"),
+        ("plan", "{0}", "{1}", "--kafka", "3.8.1", "--topic", "orders", "--delay", "2h", "-o", "{0}.json"),
+        ("preflight", "{0}", "{1}", "--metadata-log-dir", "{0}", "--no-notes"),
+        ("audit", "{0}", "{1}", "--json", "--accept", "own-metadata"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_the_command_with_metadata_that_goes_on_has_every_option_that_was_given(
+    cluster, run: Run, words: tuple[str, ...]
+) -> None:
+    own = save(cluster, cluster.folder / "own", timestamp_ms=AS_OF_MS, keeper=1)
+    given = [word.format(*cluster.log_dirs) for word in words]
+    first = run(*given, "--metadata", own).stderr.splitlines()[0]
+    printed = shlex.split(first.rpartition(": logstore ")[2])
+    same = [{"--json": "json", "-o": "--output"}.get(word, word) for word in given]
+    assert sorted(printed) == sorted([*same, *(["--format"] if "json" in same else []), "--metadata", "SOURCE"])
 
 
 def test_metadata_of_a_broker_whose_disks_are_not_judged_is_not_its_own(cluster, run: Run) -> None:
