@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         step_of_undecided,
         step_of_unshown,
     )
+    from reconciler.next_steps.moves import UNWANTED
     from reconciler.next_steps.outcomes import (
         AppliedPlan,
         steps_after_apply,
@@ -66,6 +67,7 @@ else:
                 "undo_of_staging",
                 "undo_of_stray",
             ),
+            "moves": ("UNWANTED",),
             "room": ("worth_freeing",),
             "situation": (
                 "FoundVerdict",
@@ -92,6 +94,7 @@ __all__ = [
     "RELEASE",
     "REPAIRED",
     "RULE_COMMANDS",
+    "UNWANTED",
     "WITHOUT_ID",
     "AppliedPlan",
     "Call",

@@ -74,6 +74,13 @@ def whose(known: Situation) -> Iterator[Step]:
     )
 
 
+def apart(known: Situation) -> Iterator[Step]:
+    """Take what is live twice apart, where no repair can: mostly one of the log dirs is a copy."""
+    step = step_of_fleet("DUPLICATE_DIRECTORY_ID", known.call) if known.copied else None
+    command = known.call.repair() if step is None else step.command
+    yield Step(f"no broker starts so: {known.live_twice}", command)
+
+
 def replaced(known: Situation) -> bool:
     """Whether a log dir lies in the place of one that the broker registered."""
     return "LOG_DIR_NOT_REGISTERED" in known.fleet and "LOG_DIR_NOT_SEEN" in known.fleet

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from layout.directory_name import MAX_DIRECTORY_NAME
 from reconciler.next_steps.call import FALLBACK_FOLDER, Call
@@ -43,12 +44,23 @@ def move_metadata_log(known: Situation) -> Iterator[Step]:
     left = metadata_log_left(known)
     assert left is not None
     log_dir = left.log_dir or ""
+    path = posixpath.join(log_dir, left.name or "")
+    moved = move_out(log_dir, path)
     yield Step(
         f"no broker starts with two metadata logs: {left.problem}. Where it does, name {log_dir} after "
         "--metadata-log-dir; else move this one out of the log dir",
-        move_out(log_dir, posixpath.join(log_dir, left.name or "")),
+        moved,
     )
-    yield Step("look at everything once more", known.call.doctor())
+    # The log that is moved may be the very metadata that everything here is compared with.
+    sources = tuple(_after_move(source, path, moved.arguments[-1]) for source in known.call.metadata)
+    yield Step("look at everything once more", replace(known.call, metadata=sources).doctor())
+
+
+def _after_move(source: str, path: str, new: str) -> str:
+    """Name a source of metadata by its new path, where it is what was moved, or a file in it."""
+    old = os.path.abspath(source.removeprefix("kraft:"))
+    within = old == path or old.startswith(f"{path}/")
+    return f"kraft:{new}{old.removeprefix(path)}" if within else source
 
 
 def foreign(known: Situation) -> bool:

@@ -139,6 +139,8 @@ class Situation:
         due_inside: number of those due that lie in a log dir itself, where a purge waits while a broker runs.
         undecided: paths of the copies of each replica that is live twice, where nothing tells which is the better one.
         repairable: how many actions a plan of repairs would have; None: not known.
+        live_twice: why none of them is for replicas that are live twice, one sentence; empty: it is not so.
+        copied: whether that is because one of the log dirs is a copy of another, or not this broker's.
         uncertain: damaged replicas, and replicas without topic ID, whose topic ID nothing makes certain.
         on_zookeeper: whether the broker runs in ZooKeeper mode for good, and so writes missing topic IDs by itself.
         unreadable: log dirs that this user may not read, or something in them, so that nothing is known of it.
@@ -154,6 +156,8 @@ class Situation:
         cluster_id: of a broker in KRaft mode; empty: not known, or another mode.
         unnamed_disks: log dirs whose ``meta.properties`` has no ``directory.id``, so that it is the same on each disk.
         mount_points: absolute paths of log dirs that are the root of a file system.
+        held: how many that nobody wants are none of the findings above, because the policy keeps them.
+        held_by: what the first rule that does so forbids and why, a clause; empty: nothing is kept.
     """
 
     call: Call
@@ -184,6 +188,10 @@ class Situation:
     unnamed_disks: tuple[str, ...] = ()
     mount_points: tuple[str, ...] = ()
     only_voter: bool = False
+    live_twice: str = ""
+    copied: bool = False
+    held: int = 0
+    held_by: str = ""
 
     @property
     def better_metadata(self) -> str:

@@ -20,6 +20,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | missing lies in one                                             | the list ends                                    |
 | no metadata, another cluster's, or the copy of a stopped broker | ``doctor … --metadata SOURCE``                   |
 | metadata that is old, of the future, or without its end         | ``doctor … --metadata SOURCE``                   |
+| many live twice: a disk is a copy                               | ``grep -H = …/meta.properties``; the list ends   |
 | strays, or to be, of a broker with ZooKeeper of unknown release | ``doctor … --kafka RELEASE``; if a repair comes  |
 |                                                                 | first, ``doctor`` after it, and the list ends    |
 | a broker runs here, and something has to be changed             | stop the broker; for strays alone it has time    |
@@ -47,6 +48,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | full, or the release does not know what is staged in place      |                                                  |
 | DAMAGED or NO_ID beside STALE_ID                                | the repair follows here: no ID was certain       |
 | no topic ID is certain, and it may be the only copy             | ``repair --adopt-topic-id TOPIC``, ``--apply``   |
+| live twice, and no repair can take them apart                   | ``repair …``, which says why; the list ends      |
 | a replica of which neither can be done                          | ``explain PATH``                                 |
 | nothing but NO_ID, of a broker that runs in ZooKeeper mode      | ``repair … -o FILE``, later; no stop             |
 | something else keeps the broker from starting                   | what that rule names                             |
@@ -58,6 +60,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | STRAY without topic ID, and the one in its place not in sync    | ``doctor …``, later                              |
 | STAGED_DUE, and not wanted here again                           | ``purge …``; where others are, ``--metadata …``  |
 | STAGED, or staged by a step above                               | ``purge …``, later                               |
+| what nobody wants, and the policy keeps                         | ``doctor …``, later: no plan takes it            |
 
 Each ``mv`` is a step, up to five of a kind; ``doctor`` names the next ones after them.
 
@@ -77,6 +80,7 @@ from reconciler.next_steps.command import SOURCE, Step
 from reconciler.next_steps.disks import (
     NOT_THIS_BROKERS,
     another_disk,
+    apart,
     as_another_user,
     mount,
     not_given,
@@ -354,7 +358,10 @@ def _others(known: Situation) -> Iterator[Step]:
 
 def _start(known: Situation) -> Iterator[Step]:
     if _changes(known) or known.obstacles or known.due_inside:
-        yield Step("ask once more whether the broker starts now, and what it would do", known.call.preflight())
+        # Of two places for the metadata log, the broker's is the one that was named in a step before.
+        named = next((each.log_dir for each in _left(known) if each.rule == "metadata_log_elsewhere"), None)
+        asked = known.call.preflight(metadata_log_dir=named)
+        yield Step("ask once more whether the broker starts now, and what it would do", asked)
     back = come_back(known) + (known.number(Verdict.RENAMED) if renamed(known) else 0)
     missing = max(0, made_at_start(known) - back) + known.number(Verdict.STALE_ID) + len(_to_refetch(known))
     fetched = "; it makes what is missing anew, and fetches it from the leaders" if missing else ""
@@ -377,6 +384,17 @@ def _wait(known: Situation) -> Iterator[Step]:
     yield Step(f"{when}, delete for ever what is staged; until then it can come back", known.call.purge(), later=True)
 
 
+def _kept(known: Situation) -> Iterator[Step]:
+    stays, them, what = ("stays", "it", "a stray") if known.held == 1 else ("stay", "them", "strays")
+    aside = "" if known.on_zookeeper else f"; a start may set {them} aside as {what} meanwhile"
+    yield Step(
+        f"{count(known.held, 'replica')} that nobody wants {stays}, because the policy keeps {them}: "
+        f"{known.held_by}{aside}. Look again once that rule has ended, or is taken out",
+        known.call.doctor(),
+        later=True,
+    )
+
+
 TABLE: tuple[Line, ...] = (
     Line(lambda s: s.unreadable, as_another_user, ends=True),
     Line(_absent, mount, ends=True),
@@ -388,6 +406,7 @@ TABLE: tuple[Line, ...] = (
     Line(replaced, another_disk),
     Line(lambda s: "LOG_DIR_NOT_SEEN" in s.fleet and not replaced(s), unseen),
     Line(lambda s: s.trust is not MetadataTrust.GOOD, _newer),
+    Line(lambda s: s.copied, apart, ends=True),
     Line(lambda s: needs_release(s, _plans(s)) and not _repairs_first(s), ask_release),
     Line(lambda s: s.in_use and _changes(s), _stop),
     Line(frees, free),
@@ -406,6 +425,7 @@ TABLE: tuple[Line, ...] = (
     Line(lambda s: _plans(s) and looks_again(s), look_again, ends=True),
     Line(lambda s: _repairs(s) and _contradicted(s), _repair),
     Line(lambda s: _to_adopt(s) and not _writes_ids_itself(s), _adopt),
+    Line(lambda s: s.live_twice, apart, ends=True),
     Line(_stuck, _explain),
     Line(_writes_ids_itself, _before_migration),
     Line(_left, _others),
@@ -415,5 +435,6 @@ TABLE: tuple[Line, ...] = (
     Line(lambda s: s.trust is MetadataTrust.GOOD and _waiting_strays(s) > 0, _after_start),
     Line(lambda s: s.purgeable, purge_due),
     Line(lambda s: s.staged > s.wanted(Verdict.STAGED) or _sends_away(s), _wait),
+    Line(lambda s: s.held, _kept),
 )
 """The table, in its order."""

@@ -22,6 +22,7 @@ from layout.scheme import Scheme, namespace_path
 from layout.topic import Namespace, namespace_of
 from logstore.rows import Kind, MetadataState
 from reconciler.desired import BrokerKey, RegisteredLogDir, registered_log_dirs
+from reconciler.next_steps import Call, step_of_fleet
 from reconciler.plan.evidence import RepairView, ScannedLogDir, last_epoch
 from reconciler.plan.plan import Action, ActionKind, KeptCopy, LeftAlone
 from reconciler.text import count, moment, size
@@ -210,9 +211,12 @@ def duplicates(view: RepairView, kept: Collection[str] = ()) -> Iterator[Action 
             groups.setdefault((broker_of(row), row["topic"], row["partition"]), []).append(judged)
     many = _copied_log_dirs(groups.values(), view)
     left: dict[tuple[str, str], list[Sequence[Row]]] = {}
+    of_others: set[str] = set()
     for group in groups.values():
         rows = [judged.observed for judged in group if judged.observed is not None]
-        problem = _not_one_broker(rows, known, many) or _cannot_be_ranked(rows, broken)
+        other = _not_one_broker(rows, known, many)
+        of_others |= {other} if other else set()
+        problem = other or _cannot_be_ranked(rows, broken)
         ranking = problem or _chosen(rows, kept) or _ranked(rows, group[0].wanted, view)
         if isinstance(ranking, str):
             if problem is None:
@@ -225,7 +229,10 @@ def duplicates(view: RepairView, kept: Collection[str] = ()) -> Iterator[Action 
     for (places, reason), found in left.items():
         more = f", and {count(len(found) - 1, 'more replica')}" if len(found) > 1 else ""
         sentence = f"live twice{more}, in {places}, and which copy is the better one cannot be told: {reason}"
-        yield LeftAlone(found[0][0]["log_dir"], found[0][0]["name"], Verdict.DUPLICATE.value, sentence)
+        log_dirs = tuple(sorted({row["log_dir"] for rows in found for row in rows}))
+        step = step_of_fleet("DUPLICATE_DIRECTORY_ID", Call(log_dirs)) if reason in of_others else None
+        shown = "" if step is None else step.text or ""
+        yield LeftAlone(found[0][0]["log_dir"], found[0][0]["name"], Verdict.DUPLICATE.value, sentence, shown)
 
 
 def _copied_log_dirs(groups: Iterable[Sequence[Judged]], view: RepairView) -> dict[str, str]:

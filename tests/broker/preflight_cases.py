@@ -160,8 +160,6 @@ CASES: Mapping[str, Case] = {
         ("identity",), in_identity(lambda data: data + b"directory.id=s33AdXtkR8Gf_xRO-R_dpA\n"), OLDEST),
     "a future replica alone": Case(
         ("future_alone", "missing"), renamed(f".{HEX}-future"), ZOOKEEPER, then=all_replicas_again),
-    "a future replica alone on another disk than it is assigned to": Case(
-        ("future_alone", "missing"), future_elsewhere, KRAFT),
     # Topic IDs
     "replicas that the cluster does not want": Case(
         ("unwanted",), unwanted, then=is_there(1, "{}-0") and all_replicas_again),
@@ -195,5 +193,8 @@ CASES: Mapping[str, Case] = {
         ("metadata_log_topic_id",),
         metadata_log(lambda folder: (folder / _ID).write_bytes(partition_metadata.encode(OTHER_ID))), KRAFT),
     "the metadata log begins late": Case(("metadata_log_snapshot",), metadata_log(late_start), KRAFT),
+    # The last one, because the controller assigns the replica to the other disk then, and other cases go by its place.
+    "a future replica alone on another disk than it is assigned to": Case(
+        ("future_alone", "missing"), future_elsewhere, KRAFT),
 }  # fmt: skip
 """By a sentence."""

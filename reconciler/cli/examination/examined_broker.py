@@ -45,6 +45,7 @@ from reconciler.cli.frame import (
 from reconciler.desired import BrokerKey, DesiredState, Mode, by_cluster
 from reconciler.next_steps import (
     REPAIRED,
+    UNWANTED,
     Call,
     FoundVerdict,
     MetadataTrust,
@@ -168,7 +169,9 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
     in_use = tuple(path for path in call.log_dirs if why_in_use(path) is not None)
     in_sync = in_sync_replicas(states, judged)
     live, lost = live_replicas(judged), lost_replicas(judged)
-    found = {verdict: found_verdict(several, in_sync, live, lost) for verdict, several in by_verdict(judged).items()}
+    held = _held(judged, live, evidence)
+    to_act = [each for each in judged if not any(each is one for one, _ in held)]
+    found = {verdict: found_verdict(several, in_sync, live, lost) for verdict, several in by_verdict(to_act).items()}
     fleet = with_not_given(_about(broker, call, judged, evidence.result), broker, call.log_dirs, judged)
     trust, why = judge_metadata(states.get(broker.cluster), broker, now_ms, judged, call.log_dirs)
     if Verdict.FOREIGN in found:
@@ -207,6 +210,10 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
         on_zookeeper=start.asked.mode is Mode.ZOOKEEPER and not start.asked.migrating,
         unreadable=tuple(filter(None, map(forbidden_in, call.log_dirs))),
         repairable=looked.repairable,
+        held=len(held),
+        held_by=held[0][1] if held else "",
+        live_twice=looked.live_twice,
+        copied=looked.copied,
         uncertain=(*looked.uncertain, *(unclaimed_strays(judged) if trust is MetadataTrust.GOOD else ())),
         without_lock=tuple(
             path for path in call.log_dirs if takes_no_file(path) and not os.path.lexists(f"{path}/{LOCK_FILE}")
@@ -224,13 +231,22 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
     return ExaminedBroker(
         broker.cluster or None,
         broker.node if broker.node >= 0 else None,
-        {verdict.value: each.number for verdict, each in found.items()},
+        {verdict.value: len(several) for verdict, several in by_verdict(judged).items()},
         {verdict.value: first_place(several[0]) for verdict, several in by_verdict(judged).items()},
         fleet,
         start,
         situation,
         next_steps(situation),
     )
+
+
+def _held(
+    judged: Sequence[Judged], live: frozenset[tuple[str, int | None]], evidence: _Evidence
+) -> list[tuple[Judged, str]]:
+    """List what nobody wants here and the policy keeps all the same, each with the rule: no plan stages it."""
+    unwanted = (each for each in judged if each.verdict in (*UNWANTED, Verdict.STRAY) and not comes_back(each, live))
+    rules = ((each, evidence.rules.keeping(each.row.topic, evidence.now_ms)) for each in unwanted)
+    return [(each, rule.described()) for each, rule in rules if rule is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +257,10 @@ class _RepairEvidence:
     """How many actions its plan would have."""
     undecided: tuple[tuple[str, ...], ...] = ()
     """The copies of each replica that is live twice, where nothing tells which is the better one."""
+    live_twice: str = ""
+    """Why nothing is repaired of what is live twice, and naming one copy does not help; empty: it is not so."""
+    copied: bool = False
+    """Whether that is because one of the log dirs is another disk's copy, or not the broker's."""
     uncertain: tuple[UncertainReplica, ...] = ()
     opened: str | None = None
     """The options that open the gates, where it takes a topic ID from the metadata's word alone."""
@@ -262,7 +282,12 @@ def _repair_evidence(found: Mapping[Verdict, FoundVerdict], evidence: _Evidence)
         # What waits for other steps, or for the operator's word, is held to the same gates once its turn comes.
         shut = shut if uncertain else []
     opened = " ".join(word for each in shut for word in each.option or ()) or None
-    return _RepairEvidence(len(plan.actions), tuple(each.paths for each in undecided), uncertain, opened)
+    left = [
+        each for each in plan.left_alone if each.verdict == Verdict.DUPLICATE and each.name != "." and not undecided
+    ]
+    live_twice, copied = (left[0].reason, bool(left[0].next)) if left else ("", False)
+    decided = tuple(each.paths for each in undecided)
+    return _RepairEvidence(len(plan.actions), decided, live_twice, copied, uncertain, opened)
 
 
 def _start(call: Call, states: Mapping[str, DesiredState], now_ms: int) -> Preflight:

@@ -232,6 +232,14 @@ def test_nothing_is_said_beyond_a_disk_that_is_not_there_or_is_a_copy() -> None:
     assert words(Situation(CALL, stale, {"LOG_DIR_NOT_SEEN": "x"}))[:2] == ["doctor", "plan"]
 
 
+def test_what_is_live_twice_and_no_repair_takes_apart_ends_the_list_before_any_start() -> None:
+    twice = Situation(
+        CALL, {Verdict.DUPLICATE: FoundVerdict(84)}, repairable=0, live_twice="one is a copy", copied=True
+    )
+    assert words(twice) == ["grep"] and next_steps(twice)[0].why == "no broker starts so: one is a copy"
+    assert words(replace(twice, copied=False)) == ["repair"]
+
+
 def test_an_empty_log_dir_that_is_truly_a_new_disk_is_named_to_the_broker_and_looked_at_again() -> None:
     empty = {Verdict.ABSENT: FoundVerdict(1, D2, ".")}
     look, named, again = next_steps(Situation(CALL, empty, blank=(D2,), cluster_id="c"))
@@ -273,6 +281,12 @@ def test_what_was_on_a_disk_that_is_now_a_new_one_is_made_anew_by_a_start_unless
     assert words(elsewhere) == ["doctor"], "its log dir was not given"
 
 
+def test_of_two_places_for_the_metadata_log_the_broker_is_asked_about_the_one_that_is_named() -> None:
+    left = Obstacle("metadata_log_elsewhere", "it lies here", D2, "__cluster_metadata-0")
+    steps = next_steps(Situation(CALL, obstacles=(left,)))
+    assert [step.command for step in steps] == [CALL.preflight(metadata_log_dir=D2), None]
+
+
 def test_a_metadata_log_left_on_another_disk_is_moved_out_and_the_disk_stays() -> None:
     left = Obstacle("metadata_log_elsewhere", "it lies here", D2, "__cluster_metadata-0")
     twice = {"DUPLICATE_NODE_ID": "broker 2"}
@@ -282,6 +296,11 @@ def test_a_metadata_log_left_on_another_disk_is_moved_out_and_the_disk_stays() -
     ]
     stop, *_ = next_steps(Situation(CALL, {}, twice, obstacles=(left,), in_use=(D1,)))
     assert stop.why.startswith("stop the broker")
+    itself = f"{D2}/__cluster_metadata-0"
+    compared = replace(CALL, metadata=(f"kraft:{itself}/0-0.checkpoint", itself, SRC))
+    _, again = next_steps(Situation(compared, {}, twice, obstacles=(left,)))
+    moved = f"kraft:{D2}.__cluster_metadata-0"
+    assert again.command == replace(CALL, metadata=(f"{moved}/0-0.checkpoint", moved, SRC)).doctor()
 
 
 @pytest.mark.parametrize(

@@ -282,6 +282,8 @@ def test_a_whole_copied_disk_is_not_staged_and_is_reported_in_one_line(broker: R
     assert plan.actions == ()
     (left,) = plan.left_alone
     assert "10 more replicas" in left.reason and "11 of the 11 replicas" in left.reason
+    first, second = (f"{disk}/meta.properties" for disk in broker.log_dirs)
+    assert left.next == f"grep -H = {first} {second}"
 
 
 def test_a_few_duplicates_among_many_replicas_are_staged(broker: RepairBroker) -> None:

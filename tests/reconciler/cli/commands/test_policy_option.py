@@ -281,3 +281,14 @@ def test_a_doctor_advises_no_purge_of_what_is_held(desk: Desk, run: Run) -> None
     assert [any(due in step["why"] for step in each["next"]) for each in found.values()] == [True, False]
     commands = [step["command"] for step in found["held"]["next"] if step["command"]]
     assert commands and all(f"--policy {desk.policy}" in each for each in commands if each.startswith("logstore"))
+
+
+def test_doctor_plans_nothing_for_what_a_hold_keeps_and_says_so(desk: Desk, run: Run) -> None:
+    desk.rules(HOLD)
+    asked = ("doctor", desk.cluster.log_dirs[1], "--metadata", desk.cluster.metadata, "--json")
+    (free,), (held,) = (json.loads(run(*asked, *more).stdout)["brokers"] for more in ((), ("--policy", desk.policy)))
+    verbs = [[str(step["command"]).split()[1] for step in each["next"] if step["command"]] for each in (free, held)]
+    assert "plan" in verbs[0] and "plan" not in verbs[1]
+    (kept,) = (step for step in held["next"] if "policy keeps it" in step["why"])
+    assert f"held: case 7 ({desk.policy}:1)" in kept["why"] and kept["later"]
+    assert free["totals"] == held["totals"]
