@@ -225,7 +225,12 @@ class OpenStore:
         Args:
             partition: by the topic's full name.
             topic_id: from the request; None or the zero ID: a request by name only, which is never fenced.
+
+        Raises:
+            InvalidArgumentError: the topic ID is none.
         """
+        if topic_id is not None:
+            check_argument("topic_id", topic_id, TopicId, InvalidArgumentError)
         given = None if topic_id is None or topic_id.is_zero else topic_id
         with self._looking:
             replica = self._index.get(partition)

@@ -197,7 +197,7 @@ FLEET_ADVICE: Mapping[str, Advice] = {
         "The broker was not started with it yet, or it is a disk of old. No replica is assigned to it.",
     ),
     "LOG_DIR_NOT_SEEN": Advice(
-        "A broker registered a log dir that was not among those scanned.",
+        "A log dir of a broker was not among those scanned.",
         "Either it was not given, or its disk is not mounted. Nothing is known of the replicas on it.",
     ),
     "ONLY_KNOWN_COPY": Advice(

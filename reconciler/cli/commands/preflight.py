@@ -24,6 +24,7 @@ from reconciler.cli.frame import (
     check_question,
     choose_metadata,
     destination,
+    is_inventory,
     open_page,
     refuse_part_of_log_dir,
     report_unreadable,
@@ -79,6 +80,9 @@ def run(
     report_unreadable(places)
     check_output(Format(form), output, places)
     check_question(kafka, mode)
+    file = next((path for path in places if is_inventory(path)), None)
+    if file is not None:
+        raise UsageError(f"{file} is an inventory: a preflight needs the log dirs themselves")
     now_ms = time.time_ns() // 1_000_000
     seen = look_at_broker(paths, metadata_log_dir)
     _say_what_lies_below(paths)

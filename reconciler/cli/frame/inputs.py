@@ -96,7 +96,7 @@ def sort_paths(paths: Sequence[str]) -> GivenPaths:
         InventoryStoreError: a store cannot be reached, or refuses.
     """
     given = [each for path in paths for each in expand(path)]
-    unusable = [path for path in given if not is_uri(path) and not os.path.isdir(path) and not _is_inventory(path)]
+    unusable = [path for path in given if not is_uri(path) and not os.path.isdir(path) and not is_inventory(path)]
     if len(unusable) == len(given):
         raise UsageError("; ".join(_why_unusable(path) for path in unusable[:5]))
     given = [each for path in given for each in _inventories_in(path) or [path]]
@@ -140,7 +140,7 @@ def _inventories_in(path: str) -> list[str]:
         return []  # reported where the log dirs are listed
     named = inventories_below(path)
     others = (os.path.join(path, name) for name in names)
-    found = sorted({*named, *(file for file in others if file not in named and _is_inventory(file))})
+    found = sorted({*named, *(file for file in others if file not in named and is_inventory(file))})
     replica = next((name for name in names if split_live(name) and os.path.isdir(os.path.join(path, name))), None)
     if found and replica is not None:
         warn(
@@ -174,7 +174,7 @@ def report_unreadable(log_dirs: Iterable[str]) -> None:
             say_incomplete(f"{place} cannot be read: {refused}; nothing is known of what lies there{others}")
 
 
-def _is_inventory(path: str) -> bool:
+def is_inventory(path: str) -> bool:
     """Whether a file is an inventory, or was meant to be one by its name."""
     if not os.path.isfile(path):
         return False

@@ -24,6 +24,7 @@ from logstore import (
     ChangeFailedError,
     ChangeRefusedError,
     InconsistentTopicIdError,
+    InvalidArgumentError,
     KafkaError,
     LogStoreError,
     NameTakenError,
@@ -85,6 +86,8 @@ def test_a_replica_that_is_made_is_found_at_once_and_after_opening_again(paths: 
         made = store.create(ORDERS, ORDERS_ID)
         assert store.get(ORDERS) == made
         assert store.fence(ORDERS, OTHER_ID) == KafkaError.INCONSISTENT_TOPIC_ID
+        with pytest.raises(InvalidArgumentError, match="topic_id"):
+            store.fence(ORDERS, str(OTHER_ID))  # type: ignore[arg-type]
         assert store.topic_of(ORDERS_ID) == "orders"
     with opened(*paths) as store:
         again = store.get(ORDERS)

@@ -236,3 +236,11 @@ def test_a_release_that_no_longer_has_the_mode_of_the_log_dirs_is_answered_for_t
     said = run(*asked, "4.0").stderr
     assert remark in said and "the answer is for a broker in KRaft mode. Name the broker's own release" in said
     assert "the answer is for a broker in" not in run(*asked, "3.9").stderr
+
+
+def test_an_inventory_is_no_log_dir_to_ask_about(cluster, run: Run) -> None:
+    file = cluster.folder / "i.parquet"
+    assert run("scan", *cluster.log_dirs, "-o", file).exit_code == 0
+    refused = run("preflight", file)
+    assert refused.exit_code == 2
+    assert refused.stderr == f"logstore: {file} is an inventory: a preflight needs the log dirs themselves\n"
