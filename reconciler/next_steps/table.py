@@ -386,10 +386,10 @@ def _wait(known: Situation) -> Iterator[Step]:
 
 def _kept(known: Situation) -> Iterator[Step]:
     stays, them, what = ("stays", "it", "a stray") if known.held == 1 else ("stay", "them", "strays")
-    aside = "" if known.on_zookeeper else f"; a start may set {them} aside as {what} meanwhile"
+    meanwhile = "" if known.on_zookeeper else f"; a start may make {what} of {them} meanwhile"
     yield Step(
         f"{count(known.held, 'replica')} that nobody wants {stays}, because the policy keeps {them}: "
-        f"{known.held_by}{aside}. Look again once that rule has ended, or is taken out",
+        f"{known.held_by}{meanwhile}. Look again once that rule has ended, or is taken out",
         known.call.doctor(),
         later=True,
     )

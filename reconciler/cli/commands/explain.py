@@ -20,7 +20,15 @@ from reconciler.cli.frame import (
     sort_inputs,
     write_document,
 )
-from reconciler.cli.pages import Explanation, explain_directory, explain_file, explain_log_dir, judge_name, scan_rows
+from reconciler.cli.pages import (
+    Explanation,
+    explain_directory,
+    explain_file,
+    explain_log_dir,
+    explain_staging_directory,
+    judge_name,
+    scan_rows,
+)
 from reconciler.errors import UsageError
 from reconciler.next_steps import Call
 from reconciler.text import Column
@@ -68,6 +76,8 @@ def _explain(path: str, call: Call, now_ms: int) -> Explanation:
     states = [] if home is None else choose_metadata(call.metadata, sort_inputs([home.log_dir, *others]), now_ms)
     if home is not None and home.name == ".":
         explained = explain_log_dir(home, rows)
+    elif home is not None and os.path.dirname(home.name) == "..":
+        explained = explain_staging_directory(home, rows, replace(call, log_dirs=(home.log_dir, *others)))
     elif os.path.isdir(path) and not os.path.islink(path):
         explained = explain_directory(path, home, row, states)
     else:

@@ -170,8 +170,9 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
     in_sync = in_sync_replicas(states, judged)
     live, lost = live_replicas(judged), lost_replicas(judged)
     held = _held(judged, live, evidence)
-    to_act = [each for each in judged if not any(each is one for one, _ in held)]
-    found = {verdict: found_verdict(several, in_sync, live, lost) for verdict, several in by_verdict(to_act).items()}
+    kept_by_rule = {id(each) for each, _ in held}
+    to_act = by_verdict([each for each in judged if id(each) not in kept_by_rule])
+    found = {verdict: found_verdict(several, in_sync, live, lost) for verdict, several in to_act.items()}
     fleet = with_not_given(_about(broker, call, judged, evidence.result), broker, call.log_dirs, judged)
     trust, why = judge_metadata(states.get(broker.cluster), broker, now_ms, judged, call.log_dirs)
     if Verdict.FOREIGN in found:
@@ -180,15 +181,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
     staged, due, due_ms, due_inside = count_staged(call.log_dirs, evidence.fallback, evidence.rules, now_ms)
     full = tuple(path for path in call.log_dirs if is_full(path))
     obstacles = _obstacles(start, bool(in_use))
-    cured = (each.observed for each in judged if each.verdict is Verdict.STAGED_DUE or comes_back(each, live))
-    gone = {row["name"] for row in cured if row is not None}
-    unknown = tuple(each for each in obstacles if each.rule == "unknown_to_release")
-    # Whoever looks without the folder of records takes what is recorded there for strays that nobody deletes.
-    may_go = [each for each in judged if evidence.rules.keeping(each.row.topic, now_ms) is None]
-    freed, freed_bytes = worth_purging(
-        full, may_go, gone, {*(each.name for each in unknown), *evidence.recorded_elsewhere}
-    )
-    gone.update(freed)
+    freed, freed_bytes, in_the_way = _purged_early(judged, live, full, obstacles, evidence)
     # The metadata log's own disk is no disk to begin anew on: a controller that is alone would forget the cluster.
     kept = {call.metadata_log_dir or call.log_dirs[0]} if start.asked.is_kraft else set()
     replaceable = [path for path in call.log_dirs if path not in kept]
@@ -221,7 +214,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
         freed=freed,
         in_place=tuple(filter(stages_in_place, call.log_dirs)),
         knows_strays=start.asked.knows_strays,
-        in_the_way=tuple(each for each in unknown if each.name not in gone),
+        in_the_way=in_the_way,
         freed_bytes=freed_bytes,
         blank=tuple(map(os.path.abspath, filter(is_blank, replaceable))),
         cluster_id=broker.cluster if start.asked.is_kraft else "",
@@ -238,6 +231,25 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
         situation,
         next_steps(situation),
     )
+
+
+def _purged_early(
+    judged: Sequence[Judged],
+    live: frozenset[tuple[str, int | None]],
+    full: tuple[str, ...],
+    obstacles: Sequence[Obstacle],
+    evidence: _Evidence,
+) -> tuple[tuple[str, ...], int, tuple[Obstacle, ...]]:
+    """Find what is purged of full disks before its time, how much that frees, and what stays in the broker's way."""
+    cured = (each.observed for each in judged if each.verdict is Verdict.STAGED_DUE or comes_back(each, live))
+    gone = {row["name"] for row in cured if row is not None}
+    unknown = tuple(each for each in obstacles if each.rule == "unknown_to_release")
+    # Whoever looks without the folder of records takes what is recorded there for strays that nobody deletes.
+    may_go = [each for each in judged if evidence.rules.keeping(each.row.topic, evidence.now_ms) is None]
+    recorded = {*(each.name for each in unknown), *evidence.recorded_elsewhere}
+    freed, freed_bytes = worth_purging(full, may_go, gone, recorded)
+    gone.update(freed)
+    return freed, freed_bytes, tuple(each for each in unknown if each.name not in gone)
 
 
 def _held(

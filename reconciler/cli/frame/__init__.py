@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         check_question,
         fallback_records,
         fallback_records_option,
+        is_given,
         is_of_settings,
         metadata_option,
         output_options,
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
         scan_options,
         user_name,
         without_settings,
+        words_of_call,
     )
     from reconciler.cli.frame.other_log_dirs import KnownLogDirs, Returning, TwinSearch, find_log_dirs
     from reconciler.cli.frame.output import (
@@ -91,7 +93,6 @@ if TYPE_CHECKING:
         write_rows,
     )
     from reconciler.cli.frame.question import broker_in_question, say_assumed_release
-    from reconciler.cli.frame.same_call import is_given, words_of_call
     from reconciler.cli.frame.second_look import SecondLook, ask_again
     from reconciler.cli.frame.suggestions import SuggestingGroup
 else:
@@ -115,9 +116,10 @@ else:
             "metadata": ("NO_METADATA", "choose_metadata", "say_problems"),
             "options": (
                 "DEFAULT_RELEASE", "TEXT_FORMATS", "broker_options", "change_options", "check_question",
-                "fallback_records", "fallback_records_option", "is_of_settings", "metadata_option", "output_options",
-                "parse_duration_option", "parse_rate", "parse_share", "parse_size", "passed_on_fallback_option",
-                "passed_on_options", "policy_option", "read_policy", "scan_options", "user_name", "without_settings",
+                "fallback_records", "fallback_records_option", "is_given", "is_of_settings", "metadata_option",
+                "output_options", "parse_duration_option", "parse_rate", "parse_share", "parse_size",
+                "passed_on_fallback_option", "passed_on_options", "policy_option", "read_policy", "scan_options",
+                "user_name", "without_settings", "words_of_call",
             ),
             "other_log_dirs": ("KnownLogDirs", "Returning", "TwinSearch", "find_log_dirs"),
             "output": (
@@ -125,7 +127,6 @@ else:
                 "show_busy", "show_text", "tell_of", "with_progress", "write_document", "write_rows",
             ),
             "question": ("broker_in_question", "say_assumed_release"),
-            "same_call": ("is_given", "words_of_call"),
             "second_look": ("SecondLook", "ask_again"),
             "suggestions": ("SuggestingGroup",),
         },

@@ -14,7 +14,7 @@ import click
 from logstore.log_dir import read_identity
 from reconciler.cli.frame.inputs import Inputs
 from reconciler.cli.frame.lifecycle import detail, say, since, warn
-from reconciler.cli.frame.same_call import words_of_call
+from reconciler.cli.frame.options import words_of_call
 from reconciler.desired import BrokerKey, Completeness, DesiredState, is_own_copy
 from reconciler.errors import MetadataError, UsageError
 from reconciler.next_steps import Command

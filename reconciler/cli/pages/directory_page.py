@@ -13,6 +13,7 @@ from typing import Any
 from layout import partition_metadata, segment_name
 from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_by_topic_id, parse_staged
 from layout.errors import BrokerEffect
+from layout.scheme import STAGING_DIR
 from layout.segment_files import removed_at_load
 from logstore.fs import refusal
 from logstore.log_dir import find_lock_holder, read_identity
@@ -22,6 +23,7 @@ from reconciler.cli.frame import PathInLogDir
 from reconciler.cli.pages.at_start import possible_brokers, starts_of, with_metadata
 from reconciler.cli.pages.explanation import Explanation
 from reconciler.desired import DesiredState
+from reconciler.next_steps import Call
 from reconciler.text import count, listed, size
 
 _WHAT: Mapping[DirectoryKind, str] = {
@@ -68,6 +70,19 @@ def explain_log_dir(home: PathInLogDir, rows: Sequence[Mapping[str, Any]]) -> Ex
         facts.append(("stops a broker", listed(stoppers)))
     rule = "it holds meta.properties or an offset checkpoint"
     return Explanation(home.log_dir, "a log dir: the root of one disk of a broker", rule, tuple(facts))
+
+
+def explain_staging_directory(home: PathInLogDir, rows: Sequence[Mapping[str, Any]], call: Call) -> Explanation:
+    """Explain the staging directory beside a log dir, from the rows of the log dir's scan."""
+    inside = Counter(str(row["kind"]) for row in rows if row["name"].startswith(f"{home.name}/"))
+    facts = (
+        ("log dir", home.log_dir),
+        ("holds", ", ".join(f"{number:,} {kind}" for kind, number in inside.most_common()) or "nothing"),
+        ("to list it", call.staged().text),
+    )
+    what = "the staging directory of a log dir: what was staged there waits in it, and can come back"
+    rule = f"it lies beside the log dir, and has its name with .{STAGING_DIR} behind it; no broker looks there"
+    return Explanation(os.path.normpath(os.path.join(home.log_dir, home.name)), what, rule, facts)
 
 
 def explain_directory(

@@ -123,3 +123,13 @@ def test_where_no_time_is_known_explain_says_that_a_doubt_is_not_known(cluster, 
     said = " ".join(result.stdout.split())
     assert "whether it is newer than the metadata is not known, because " in said
     assert "does not say as of when it speaks" in said
+
+
+def test_the_staging_directory_beside_a_log_dir_is_explained_as_what_it_is(cluster, run: Run) -> None:
+    path = cluster.log_dirs[0]
+    stage_replica(path, 1, FAR_AWAY_MS)
+    result = run("explain", f"{path}.deleting")
+    assert result.exit_code == 0
+    assert "is the staging directory of a log dir" in result.stdout and "no broker looks there" in result.stdout
+    assert "1 staged" in result.stdout and f"logstore staged {path}" in result.stdout
+    assert "move it out" not in result.stdout and "AT START" not in result.stdout

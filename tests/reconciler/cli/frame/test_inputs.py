@@ -18,6 +18,7 @@ from reconciler.cli.frame import (
     NO_METADATA,
     choose_metadata,
     forbidden_in,
+    is_inventory,
     refuse_part_of_log_dir,
     report_unreadable,
     say_problems,
@@ -255,3 +256,11 @@ def test_metadata_that_is_found_and_cannot_be_read_is_reported_and_passed_over(
         file.write_bytes(b"\xff" * 100)
     assert choose_metadata([], sort_inputs(cluster.log_dirs), NOW_MS) == []
     assert "was found and is passed over" in capsys.readouterr().err
+
+
+def test_an_inventory_is_known_by_its_name_or_its_content_and_a_log_dir_is_none(cluster) -> None:
+    inventory_of(cluster.log_dirs[0], cluster.folder / "one.parquet")
+    (cluster.folder / "one.parquet").rename(cluster.folder / "unnamed")
+    (cluster.folder / "empty.parquet").touch()
+    paths = (cluster.folder / "unnamed", cluster.folder / "empty.parquet", cluster.log_dirs[0], "/nowhere.parquet")
+    assert [is_inventory(str(path)) for path in paths] == [True, True, False, False]

@@ -14,6 +14,7 @@ from reconciler.cli.frame import (
     change_options,
     fallback_records,
     fallback_records_option,
+    is_given,
     is_of_settings,
     metadata_option,
     note_json,
@@ -24,6 +25,7 @@ from reconciler.cli.frame import (
     passed_on_options,
     scan_options,
     without_settings,
+    words_of_call,
 )
 from reconciler.errors import UsageError
 
@@ -132,3 +134,23 @@ def test_a_command_without_json_does_not_take_it() -> None:
     command = click.command()(output_options(Format.TABLE)(lambda form, output: form))
     with pytest.raises(click.NoSuchOption):
         command.main(["--json"], standalone_mode=False)
+
+
+def test_the_words_of_a_call_are_its_arguments_and_the_options_that_were_given() -> None:
+    @click.command()
+    @click.argument("paths", nargs=-1)
+    @click.option("--metadata", "specs", multiple=True)
+    @click.option("-o", "--output")
+    @click.option("--notes/--no-notes", default=True)
+    @click.option("--strays", is_flag=True)
+    @click.option("--kafka", default="3.9")
+    @click.pass_context
+    def command(context: click.Context, **given: object) -> tuple[object, ...]:
+        return words_of_call(context), words_of_call(context, {"--metadata"}), is_given(context, "kafka")
+
+    typed = ["/a", "--metadata", "m", "-o", "f", "--no-notes", "/b", "--strays", "--metadata", "n"]
+    words, without, release_is_given = command.main(typed, standalone_mode=False)
+    rest = ("--output", "f", "--no-notes", "--strays")
+    assert words == ("/a", "/b", "--metadata", "m", "--metadata", "n", *rest)
+    assert (without, release_is_given) == (("/a", "/b", *rest), False)
+    assert command.main(words, standalone_mode=False)[0] == words
