@@ -52,6 +52,9 @@ class AuditJob:
     """The audit whose findings are kept where nothing changed that they rest on."""
 
 
+_SPILL_IS_FULL = "failed to offload data block"
+"""What DuckDB says in an error about memory where the folder for what does not fit there has no room."""
+
 _INTERRUPTED = "Query interrupted"
 """What DuckDB says in an error of its own where a signal ends a query."""
 
@@ -162,9 +165,13 @@ def fit_address_space() -> None:
 
 def _reason(error: Exception, folder: str) -> str:
     """Say in one line why DuckDB gave up, and what to do where that is known."""
-    reason = str(error).splitlines()[0]
+    reason, spill = str(error).splitlines()[0], tempfile.gettempdir()
+    if _SPILL_IS_FULL in reason:
+        return (
+            f"no space is left in {spill} for what does not fit in memory: make room there, set TMPDIR to another "
+            "place, or give the join more memory with --memory"
+        )
     if os.strerror(errno.ENOSPC) in reason:
-        spill = tempfile.gettempdir()
         return f"no space is left in {folder} or in {spill}: make room, or set TMPDIR and --report to other places"
     if "out of memory" in reason.lower():
         return f"{reason}: give it more with --memory, or leave that out"

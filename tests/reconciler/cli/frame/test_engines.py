@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import duckdb
 import pyarrow as pa
 import pytest
@@ -89,6 +92,24 @@ def test_an_engine_without_room_says_what_to_do(
 
     monkeypatch.setattr(embedded, "audit", give_up)
     with pytest.raises(PartlyFailedError, match=sentence):
+        run_embedded(job(cluster, sort_inputs(cluster.log_dirs)), jobs=1, memory_limit=None)
+
+
+def test_a_join_that_has_no_room_to_spill_says_which_folder_is_full(
+    cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def spill(*_: object, **__: object) -> None:
+        with duckdb.connect() as connection:
+            for name, value in (("temp_directory", tmp_path), ("memory_limit", "16MB"), ("threads", 1)):
+                connection.execute(f"SET {name} = '{value}'")
+            connection.execute("SET max_temp_directory_size = '1MB'")
+            connection.execute(
+                "CREATE TABLE t AS SELECT md5(i::VARCHAR) AS text FROM range(1_000_000) r(i) ORDER BY text"
+            )
+
+    monkeypatch.setattr(embedded, "audit", spill)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(PartlyFailedError, match=f"no space is left in {tmp_path} for what .* TMPDIR .* --memory$"):
         run_embedded(job(cluster, sort_inputs(cluster.log_dirs)), jobs=1, memory_limit=None)
 
 
