@@ -25,10 +25,9 @@ from reconciler.audit.dimension_tables import (
     keep_log_dirs,
     parquet_files,
     quoted,
-    rows_of,
 )
 from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS
-from reconciler.audit.incremental import EarlierAudit, keep_findings
+from reconciler.audit.incremental import EarlierAudit, files_to_judge, keep_findings
 from reconciler.audit.join_sql import DATED, DATES, VIEWS, joined
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey
 
@@ -130,6 +129,15 @@ def _rows(inventories: Sequence[str], superseded: Superseded, *, with_scanned: b
 _OBSERVED = f"SELECT * REPLACE (CAST(cluster AS clusters) AS cluster) FROM ({VIEWS['observed']})"
 
 
+def keep_earlier(connection: duckdb.DuckDBPyConnection, earlier: EarlierAudit, now_ms: int) -> int:
+    """Keep what an earlier audit said of brokers that are as before, as :func:`keep_findings` does, for both engines.
+
+    Raises:
+        UsageError: what the earlier audit left cannot be read.
+    """
+    return keep_findings(connection, DuckDBDialect(), DuckDBDialect(as_of_ms="was_as_of_ms"), earlier, now_ms)
+
+
 def choose_brokers(
     connection: duckdb.DuckDBPyConnection, earlier: EarlierAudit, now_ms: int, superseded: Superseded
 ) -> int:
@@ -141,10 +149,9 @@ def choose_brokers(
     Raises:
         UsageError: what the earlier audit left cannot be read.
     """
-    kept = keep_findings(connection, DuckDBDialect(), DuckDBDialect(as_of_ms="was_as_of_ms"), earlier, now_ms)
-    held = rows_of(connection, "SELECT DISTINCT file FROM held SEMI JOIN again USING (cluster, node) ORDER BY file")
-    files = [row["file"] for row in held if row["file"] is not None]
-    rows = _rows(files, superseded, with_scanned=len(files) < len(held))
+    kept = keep_earlier(connection, earlier, now_ms)
+    held = files_to_judge(connection)
+    rows = _rows([path for path in held if path is not None], superseded, with_scanned=None in held)
     connection.execute(f"CREATE VIEW rows_again AS SELECT *, CAST({now_ms} AS BIGINT) AS now_ms FROM ({rows})")
     connection.execute(
         "CREATE VIEW observed_again AS WITH rows AS (FROM rows_again) "
@@ -216,16 +223,25 @@ def register_desired(connection: duckdb.DuckDBPyConnection, wanted: Mapping[str,
     ``wanted``: the desired state by cluster ID.
     """
     for view, schema in (("replicas", REPLICA_SCHEMA), ("topics", TOPIC_SCHEMA)):
-        parts = []
-        for number, (cluster, state) in enumerate(wanted.items()):
-            table = getattr(state, view)
-            if isinstance(table, str):
-                source = parquet_files(table)
-            else:
-                source = f"{view}_{number}"
-                connection.register(source, table)
-            parts.append(f"SELECT CAST({quoted(cluster)} AS clusters) AS cluster, * FROM {source}")
-        if not parts:
-            connection.register(f"no_{view}", schema.empty_table())
-            parts.append(f"SELECT CAST('' AS clusters) AS cluster, * FROM no_{view}")
-        connection.execute(f"CREATE VIEW {view} AS {' UNION ALL '.join(parts)}")
+        register_wanted(connection, view, schema, {cluster: getattr(state, view) for cluster, state in wanted.items()})
+
+
+def register_wanted(
+    connection: duckdb.DuckDBPyConnection, view: str, schema: pa.Schema, tables: Mapping[str, pa.Table | str]
+) -> None:
+    """Make one of the views of :func:`register_desired`.
+
+    ``tables``: by cluster ID, each in memory or the path of a Parquet file.
+    """
+    parts = []
+    for number, (cluster, table) in enumerate(tables.items()):
+        if isinstance(table, str):
+            source = parquet_files(table)
+        else:
+            source = f"{view}_{number}"
+            connection.register(source, table)
+        parts.append(f"SELECT CAST({quoted(cluster)} AS clusters) AS cluster, * FROM {source}")
+    if not parts:
+        connection.register(f"no_{view}", schema.empty_table())
+        parts.append(f"SELECT CAST('' AS clusters) AS cluster, * FROM no_{view}")
+    connection.execute(f"CREATE VIEW {view} AS {' UNION ALL '.join(parts)}")

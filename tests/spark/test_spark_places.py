@@ -47,7 +47,27 @@ def test_inventories_at_a_prefix_are_judged_and_added_to_a_history_as_without_sp
     old, new = (open_result(text, str(history)) for text in (runs[0].run_id, runs[1].run_id))
     difference = compare_results(old, new)
     assert (difference.findings.num_rows, difference.topics, difference.fleet) == (0, [], [])
-    # Spark leaves nothing that an incremental audit could rest on.
-    again = run("audit", PREFIX, *asked, "--incremental")
-    assert "1 of 1 broker judged again" in again.stderr
-    assert sorted(again.stdout.splitlines()) == sorted(embedded.stdout.splitlines())
+    # Each engine continues its own runs, and judges again what the other one judged.
+    for engine, judged in ((("--spark",), 0), ((), 1), ((), 0)):
+        again = run("audit", PREFIX, *asked, "--incremental", *engine)
+        assert f"{judged} of 1 broker judged again" in again.stderr
+        assert sorted(again.stdout.splitlines()) == sorted(embedded.stdout.splitlines())
+
+
+def test_trees_beside_inventories_and_trees_alone_are_judged_in_every_run(
+    spark: Any, tmp_path: Path, two_disks: list[str]
+) -> None:
+    (tmp_path / "metadata").mkdir()
+    save_state(orders(), str(tmp_path / "metadata"))
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "meta.properties").write_text("version=1\ncluster.id=C\nnode.id=2\n")
+    assert run("scan", other, "-o", tmp_path / "2.parquet", "--format", "parquet").exit_code == 0
+    asked = ("--metadata", f"parquet:{tmp_path}/metadata", "--format", "ndjson", "--spark")
+    beside = [*two_disks, tmp_path / "2.parquet"]
+    for given, judged in ((beside, "1 of 2 brokers"), (two_disks, "1 of 1 broker")):
+        kept = ("--history", tmp_path / f"history of {judged}", "--incremental")
+        first, second = (run("audit", *given, *asked, *kept) for _ in range(2))
+        assert "every broker was judged" in first.stderr
+        assert f"{judged} judged again" in second.stderr
+        assert (second.exit_code, sorted(second.stdout.splitlines())) == (1, sorted(first.stdout.splitlines()))

@@ -11,7 +11,7 @@ file, has no fingerprint, and is judged in every run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -19,6 +19,7 @@ import duckdb
 import pyarrow as pa
 
 from reconciler.audit.dimension_tables import Superseded, parquet_files, rows_of
+from reconciler.desired import BrokerKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,11 @@ def read_basis(connection: duckdb.DuckDBPyConnection) -> tuple[Basis, ...]:
         Basis(**row)
         for row in rows_of(connection, f"SELECT {', '.join(BASIS_SCHEMA.names)} FROM basis ORDER BY cluster, node")
     )
+
+
+def just_scanned(brokers: Iterable[BrokerKey]) -> tuple[Basis, ...]:
+    """Make the basis of brokers that an audit scanned itself: nothing is known of it, so the next one judges them."""
+    return tuple(Basis(each.cluster, each.node, None, "", None, "") for each in sorted(brokers))
 
 
 def _counting(content: str | None, path: str, superseded: Superseded) -> str | None:

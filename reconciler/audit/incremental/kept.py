@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reconciler.audit.case_sql import Dialect, doubt_holds
+from reconciler.audit.dimension_tables import rows_of
 from reconciler.audit.findings import FINDING_SCHEMA
 from reconciler.audit.incremental.basis import BASIS_SCHEMA
 from reconciler.errors import UsageError
@@ -127,6 +128,15 @@ def keep_findings(
     )
     ((kept,),) = connection.execute("SELECT count(*) FROM as_before").fetchall()
     return int(kept)
+
+
+def files_to_judge(connection: duckdb.DuckDBPyConnection) -> list[str | None]:
+    """List the inventories that hold rows of brokers to judge; None stands for what this audit scanned itself.
+
+    ``connection``: as :func:`keep_findings` left it.
+    """
+    held = rows_of(connection, "SELECT DISTINCT file FROM held SEMI JOIN again USING (cluster, node) ORDER BY file")
+    return [row["file"] for row in held]
 
 
 def _judge_again(connection: duckdb.DuckDBPyConnection, which: str, tables: Sequence[str]) -> None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import duckdb
@@ -25,9 +26,10 @@ from logstore.log_dir import FallbackRecords
 from reconciler.audit.arguments import check_audit
 from reconciler.audit.dimension_tables import Superseded, parquet_files, rows_of
 from reconciler.audit.fleet import INVENTORY_GAP_MS
+from reconciler.audit.incremental import EarlierAudit
 from reconciler.audit.result import AuditResult, conclude
 from reconciler.audit.spark.failures import reason
-from reconciler.audit.spark.output import AuditRequest, register_found
+from reconciler.audit.spark.output import AuditRequest, JudgedFleet, register_found
 from reconciler.audit.spark.trees import judge_trees
 from reconciler.desired import DesiredState
 from reconciler.errors import RefusedError
@@ -50,6 +52,8 @@ def audit(
     gap_ms: int = INVENTORY_GAP_MS,
     fallback: FallbackRecords | None = None,
     superseded: Superseded | None = None,
+    contents: Mapping[str, str] | None = None,
+    earlier: EarlierAudit | None = None,
 ) -> AuditResult:
     """Compare rows with the desired state and write the findings to a folder.
 
@@ -66,14 +70,20 @@ def audit(
         gap_ms: the greatest span between an inventory and the metadata that is no finding.
         fallback: the fallback records, in a folder that the driver and all executors see; None: there are none.
         superseded: what does not count in inventories, as :class:`logstore.rows.InventorySet` has it.
+        contents: the fingerprints of inventories (:func:`logstore.rows.inventory_content`), by path; with them the
+            result has a basis for the next audit. Brokers that lie in trees, or in other inventories, have none.
+        earlier: an earlier audit by Spark, whose findings are kept for brokers that have the same basis; goes with
+            contents.
 
     Raises:
         RefusedError: the metadata does not fit the log dirs (:func:`reconciler.desired.by_cluster`), or Spark failed.
-        UsageError: an argument is not what it should be.
+        UsageError: an argument is not what it should be, or what the earlier audit left cannot be read.
     """
     numbers = {"now_ms": (now_ms, 0), "gap_ms": (gap_ms, 0)}
     check_audit({"trees": trees, "inventories": inventories}, states, {"folder": folder}, numbers, previous)
-    ask = AuditRequest(trees, states, os.path.abspath(folder), now_ms, sizes, all_rows, fallback, superseded or {})
+    ask = AuditRequest(
+        trees, states, os.path.abspath(folder), now_ms, sizes, all_rows, fallback, superseded or {}, contents, earlier
+    )
     try:
         with (
             tempfile.TemporaryDirectory(prefix="logstore-audit-", dir=ask.folder) as scratch,
@@ -84,25 +94,26 @@ def audit(
             if previous is not None:
                 # Read before the new topics are written, because it may be the same file.
                 small.execute(f"CREATE TABLE previous AS FROM {parquet_files(previous)}")
-            own = spark.newSession()
-            if inventories or not trees:
-                from reconciler.audit.spark.inventories import judge_inventories
-
-                by_id, search = judge_inventories(own, small, ask, inventories, scratch)
-            else:
-                by_id, search = judge_trees(own, small, ask, scratch)
-            register_found(small, ask.findings)
-            return conclude(
-                partial(rows_of, small),
-                by_id,
-                engine="spark",
-                now_ms=now_ms,
-                findings_path=ask.findings,
-                with_previous=previous is not None,
-                search=search,
-                gap_ms=gap_ms,
-                inventoried=bool(inventories),
-            )
+            judged = _judge(spark.newSession(), small, ask, inventories, scratch)
+            result = conclude(
+                partial(rows_of, small), judged.states, engine="spark", now_ms=now_ms, findings_path=ask.findings,
+                with_previous=previous is not None, search=judged.search, gap_ms=gap_ms, inventoried=bool(inventories),
+            )  # fmt: skip
+            return replace(result, kept=judged.kept, basis=judged.basis)
     except (PySparkException, Py4JError, duckdb.Error, OSError) as error:
         why = reason(str(error))
         raise RefusedError(f"Spark did not finish the audit, and {ask.folder} is incomplete: {why}") from error
+
+
+def _judge(
+    own: SparkSession, small: duckdb.DuckDBPyConnection, ask: AuditRequest, inventories: Sequence[str], scratch: str
+) -> JudgedFleet:
+    """Write the findings in the way that suits the input, and make ``found`` of them in the driver's DuckDB."""
+    if inventories or not ask.trees:
+        from reconciler.audit.spark.inventories import judge_inventories
+
+        judged = judge_inventories(own, small, ask, inventories, scratch)
+    else:
+        judged = judge_trees(own, small, ask, scratch)
+    register_found(small, ask.findings)
+    return judged

@@ -6,7 +6,8 @@ Inventories and saved desired states are read where they lie. The join runs once
 Spark takes about as long to plan a query as to run it on a million rows, so it is only asked questions that take many
 machines to answer. The driver's DuckDB does the rest: it reads the rows of log dirs and internal directories, and adds
 up the findings; it never holds a table of replicas, unless a metadata source other than a saved table had to be decoded
-into one.
+into one. What the verdicts of each broker rest on is noted there too, and an incremental audit gives the join only the
+inventories of the brokers to judge; whatever concerns the whole fleet is asked of all rows and all findings.
 
 Trees become inventories here, because the data source ``kafka_log_dirs`` would bring the same rows into Spark one by
 one, only to have them written to disk. A task writes its inventory with Arrow, and only the path goes through Spark.
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import duckdb
@@ -26,8 +27,9 @@ from pyspark.sql import SparkSession
 from logstore.log_dir import FallbackRecords
 from logstore.rows import InventoryForm, write_inventory
 from reconciler.audit.dimension_tables import DISKS, keep_log_dirs, keep_metadata
-from reconciler.audit.result import RunQuery
-from reconciler.audit.spark.join import SPARK_VIEWS, find, select
+from reconciler.audit.duckdb_join import keep_earlier, register_wanted
+from reconciler.audit.incremental import files_to_judge, note_basis, read_basis
+from reconciler.audit.spark.join import SPARK_VIEWS, find, rules, select
 from reconciler.audit.spark.log_dirs import (
     GROUPS_PER_CORE,
     LogDirs,
@@ -38,9 +40,24 @@ from reconciler.audit.spark.log_dirs import (
     log_dirs_in,
     scan_broker,
 )
-from reconciler.audit.spark.output import AuditRequest, query_by_spark, read_topics, write_topics
-from reconciler.audit.spark.tables import broker_frame, inventory_frame, make_observed, replica_frame
-from reconciler.desired import DesiredState, by_cluster, registered_log_dirs, speaking
+from reconciler.audit.spark.output import (
+    AuditRequest,
+    JudgedFleet,
+    clear_findings,
+    query_by_spark,
+    read_topics,
+    write_kept,
+    write_topics,
+)
+from reconciler.audit.spark.tables import (
+    broker_frame,
+    inventory_frame,
+    make_observed,
+    replica_files,
+    replica_frame,
+    rows_again,
+)
+from reconciler.desired import REPLICA_SCHEMA, by_cluster, registered_log_dirs, speaking
 
 _SETTINGS = {
     # Topics are joined twice, and a million of them take about this much: cheaper to send than to shuffle replicas.
@@ -56,7 +73,7 @@ _PATH_COLUMN = "path"
 
 def judge_inventories(
     own: SparkSession, small: duckdb.DuckDBPyConnection, ask: AuditRequest, inventories: Sequence[str], scratch: str
-) -> tuple[dict[str, DesiredState], RunQuery]:
+) -> JudgedFleet:
     """List the trees, join their rows with the inventories, and write the findings.
 
     Args:
@@ -66,11 +83,9 @@ def judge_inventories(
         inventories: paths of Parquet files in ROW_SCHEMA.
         scratch: a folder that the driver and all executors see.
 
-    Returns:
-        The desired states by cluster, and a function that queries the rows of all replicas.
-
     Raises:
         RefusedError: the metadata does not fit the log dirs.
+        UsageError: what the earlier audit left cannot be read.
     """
     for name, value in _SETTINGS.items():
         own.conf.set(name, value)
@@ -84,10 +99,34 @@ def judge_inventories(
     small.execute("CREATE TABLE disks AS FROM counted")
     keep_metadata(small, by_id, speaking(by_id, brokers), registered_log_dirs(by_id))
     write_topics(small, by_id, ask.topics)
-    topics, replicas = read_topics(own, ask), replica_frame(own, by_id, scratch)
-    frames = {"rows": rows, "replicas": replicas, "topics": topics, "brokers": broker_frame(own, small)}
-    find(frames, ask.all_rows).write.mode("overwrite").parquet(ask.findings)
-    return by_id, query_by_spark(own, ask, observed)
+    files = replica_files(by_id, scratch)
+    kept = 0 if ask.contents is None else _keep(small, ask, paths, files)
+    again = [path for path in files_to_judge(small) if path is not None] if kept else paths
+    if kept and again:
+        rows = rows_again(own, small, inventory_frame(own, again, ask.superseded, ask.now_ms))
+    if kept and not again:
+        clear_findings(ask.findings)
+    else:
+        frames = {"replicas": replica_frame(own, by_id, files), "topics": read_topics(own, ask), "rows": rows}
+        frames["brokers"] = broker_frame(own, small, some=kept > 0)
+        find(frames, ask.all_rows).write.mode("overwrite").parquet(ask.findings)
+    if kept:
+        write_kept(small, ask.findings)
+    basis = () if ask.contents is None else read_basis(small)
+    return JudgedFleet(by_id, query_by_spark(own, ask, observed), kept, basis)
+
+
+def _keep(
+    small: duckdb.DuckDBPyConnection, ask: AuditRequest, paths: Sequence[str], replicas: Mapping[str, str]
+) -> int:
+    """Note what the verdicts rest on, and keep those of brokers that are as before; return how many brokers are.
+
+    ``replicas``: the files of the wanted replicas, by cluster.
+    """
+    register_wanted(small, "replicas", REPLICA_SCHEMA, replicas)
+    contents = ask.contents or {}
+    note_basis(small, {path: contents.get(path) for path in paths}, ask.superseded, rules(ask.all_rows))
+    return 0 if ask.earlier is None else keep_earlier(small, ask.earlier, ask.now_ms)
 
 
 def list_trees(spark: SparkSession, ask: AuditRequest, folder: str) -> list[str]:

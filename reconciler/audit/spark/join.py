@@ -25,12 +25,15 @@ a DataFrame of the session that they were asked for in, over Spark Connect too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
+import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from reconciler.audit.case_sql import case_number, doubt, evidence, is_listed, verdict
+from reconciler.audit.duckdb_join import rules as judged_by_duckdb
 from reconciler.audit.findings import findings_sql
 from reconciler.audit.join_sql import (
     BY_NAME,
@@ -156,6 +159,12 @@ def select(sql: str, frames: Mapping[str, Any], views: Mapping[str, str] | None 
     stated += [f"{name} AS ({text})" for name, text in (views or {}).items()]
     session: SparkSession = next(iter(frames.values())).sparkSession
     return session.sql(f"WITH {', '.join(stated)} {sql}", **frames)
+
+
+def rules(all_rows: bool) -> str:
+    """Make the fingerprint of all that decides here beside the rows, as :func:`reconciler.audit.duckdb_join.rules`."""
+    stated = (judged_by_duckdb(all_rows), pyspark.__version__, *SPARK_VIEWS.values(), findings_sql("apart"))
+    return sha256("\0".join(stated).encode()).hexdigest()
 
 
 def find(frames: Mapping[str, DataFrame], all_rows: bool) -> DataFrame:

@@ -50,7 +50,7 @@ from reconciler.audit.arguments import check_audit
 from reconciler.audit.dimension_tables import keep_log_dirs, keep_metadata
 from reconciler.audit.spark.join import find
 from reconciler.audit.spark.output import topic_table
-from reconciler.audit.spark.tables import broker_frame, inventory_frame, make_observed, replica_frame
+from reconciler.audit.spark.tables import broker_frame, inventory_frame, make_observed, replica_files, replica_frame
 from reconciler.desired import by_cluster, speaking
 from reconciler.errors import UsageError
 from reconciler.sources import load
@@ -110,7 +110,7 @@ def spark_findings(
         brokers_frame = broker_frame(spark, small)
     frames = {
         "rows": inventory_frame(spark, counting.paths, counting.superseded, now_ms),
-        "replicas": replica_frame(spark, by_id, None),
+        "replicas": replica_frame(spark, by_id, replica_files(by_id, None)),
         "topics": spark.createDataFrame(topic_table(by_id)),
         "brokers": brokers_frame,
     }

@@ -9,14 +9,16 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow.fs import LocalFileSystem
 
 from logstore.log_dir import FallbackRecords
-from reconciler.audit.dimension_tables import Superseded, parquet_files, parquet_folder
+from reconciler.audit.dimension_tables import Superseded, parquet_files, parquet_folder, quoted
 from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS_FILE, TOPICS_FILE
+from reconciler.audit.incremental import Basis, EarlierAudit
 from reconciler.audit.result import RunQuery
 from reconciler.audit.spark.log_dirs import ddl
 from reconciler.desired import TOPIC_SCHEMA, DesiredState
@@ -58,6 +60,10 @@ class AuditRequest:
     """The fallback records of what is staged in the trees."""
     superseded: Superseded = field(default_factory=dict)
     """What does not count in inventories."""
+    contents: Mapping[str, str] | None = None
+    """The fingerprints of inventories by path; None: nobody asks what the verdicts rest on."""
+    earlier: EarlierAudit | None = None
+    """An earlier audit, whose findings are kept where nothing changed that they rest on."""
 
     @property
     def findings(self) -> str:
@@ -68,6 +74,19 @@ class AuditRequest:
     def topics(self) -> str:
         """The file of the topics in the metadata, which the next audit compares with its own."""
         return os.path.join(self.folder, TOPICS_FILE)
+
+
+class JudgedFleet(NamedTuple):
+    """What either way leaves beside the findings."""
+
+    states: dict[str, DesiredState]
+    """The desired states by cluster."""
+    search: RunQuery
+    """Queries the rows of all replicas."""
+    kept: int
+    """Brokers whose findings are those of the earlier audit."""
+    basis: tuple[Basis, ...]
+    """What the verdicts of each broker rest on; empty: nobody asked."""
 
 
 def escape_glob(path: str) -> str:
@@ -98,6 +117,22 @@ def _topic_schema() -> pa.Schema:
 
 def _with_cluster(cluster: str, table: pa.Table) -> pa.Table:
     return table.add_column(0, _CLUSTER, pa.repeat(pa.scalar(cluster, pa.string()), table.num_rows))
+
+
+def clear_findings(findings: str) -> None:
+    """Make the folder for the findings, in the place of what lay there."""
+    files = LocalFileSystem()
+    if os.path.isdir(findings) and not os.path.islink(findings):
+        files.delete_dir(findings)
+    elif os.path.lexists(findings):
+        files.delete_file(findings)
+    files.create_dir(findings)
+
+
+def write_kept(small: duckdb.DuckDBPyConnection, findings: str) -> None:
+    """Write the findings that are kept, from ``kept`` in the driver's DuckDB, beside those that were made."""
+    path = os.path.join(findings, "part-kept.parquet")
+    small.execute(f"COPY (SELECT {', '.join(FINDING_SCHEMA.names)} FROM kept) TO {quoted(path)} (FORMAT parquet)")
 
 
 def register_found(small: duckdb.DuckDBPyConnection, findings: str) -> None:

@@ -17,7 +17,7 @@ from reconciler.audit.dimension_tables import Superseded, inventory_rows
 from reconciler.audit.spark.join import SPARK_VIEWS
 from reconciler.audit.spark.log_dirs import ddl
 from reconciler.audit.spark.output import escape_glob
-from reconciler.desired import REPLICA_SCHEMA, DesiredState, SavedTable
+from reconciler.desired import REPLICA_SCHEMA, DesiredState, SavedTable, in_memory
 
 _BROKERS = """
     SELECT CAST(coalesce(s.cluster, h.cluster) AS VARCHAR) AS cluster, coalesce(s.node, h.node) AS node,
@@ -48,51 +48,61 @@ def inventory_frame(spark: SparkSession, paths: Sequence[str], superseded: Super
 
 
 def make_observed(small: duckdb.DuckDBPyConnection, paths: Sequence[str], superseded: Superseded, now_ms: int) -> None:
-    """Make the views ``rows`` and ``observed`` of the same rows in the driver's DuckDB."""
-    if paths:
-        parts = inventory_rows(paths, superseded, ", ".join(ROW_SCHEMA.names))
-    else:
-        parts = ["SELECT * FROM nothing"]
-        small.register("nothing", ROW_SCHEMA.empty_table())
-    source = " UNION ALL ".join(parts)
+    """Make the views ``rows`` and ``observed`` of the same rows in the driver's DuckDB, and an empty ``scanned``."""
+    small.register("scanned", ROW_SCHEMA.empty_table())
+    source = " UNION ALL ".join(inventory_rows(paths, superseded, ", ".join(ROW_SCHEMA.names)) or ["FROM scanned"])
     small.execute(f"CREATE VIEW rows AS SELECT *, CAST({now_ms} AS BIGINT) AS now_ms FROM ({source})")
     small.execute(f"CREATE VIEW observed AS {SPARK_VIEWS['observed']}")
 
 
-def broker_frame(spark: SparkSession, small: duckdb.DuckDBPyConnection) -> DataFrame:
+def rows_again(spark: SparkSession, small: duckdb.DuckDBPyConnection, rows: DataFrame) -> DataFrame:
+    """Take the rows of brokers to judge from a table ``rows``, by ``again`` in the driver's DuckDB."""
+    again = spark.createDataFrame(small.sql("SELECT cluster, node FROM again").to_arrow_table())
+    cluster, node = sf.coalesce("cluster_id", sf.lit("")), sf.coalesce("node_id", sf.lit(-1))
+    return rows.join(again, (cluster == again.cluster) & (node == again.node), "left_semi")
+
+
+def broker_frame(spark: SparkSession, small: duckdb.DuckDBPyConnection, *, some: bool = False) -> DataFrame:
     """Bring ``speaks`` and ``homes`` of :mod:`reconciler.audit.dimension_tables` into Spark, as one row of each broker.
 
     Columns: ``(cluster, node, speaks, complete, as_of_ms, scanned_ms, homes)``; ``speaks``: whether some metadata
     speaks for the broker; ``homes``: the IDs of its log dirs that were scanned and can be trusted.
+    ``some``: only of the brokers in ``again``.
     """
-    found = small.sql(_BROKERS).to_arrow_table()
+    found = small.sql(f"FROM ({_BROKERS}){' SEMI JOIN again USING (cluster, node)' if some else ''}").to_arrow_table()
     # Spark takes no column of lists without a single batch, as DuckDB gives it where there is no broker.
     batches = found.to_batches() or [pa.RecordBatch.from_pylist([], schema=found.schema)]
     # From Arrow, Spark makes a local relation whose size it knows; from tuples it would not know the size.
     return spark.createDataFrame(pa.Table.from_batches(batches))
 
 
-def replica_frame(spark: SparkSession, states: Mapping[str, DesiredState], scratch: str | None) -> DataFrame:
+def replica_frame(spark: SparkSession, states: Mapping[str, DesiredState], files: Mapping[str, str]) -> DataFrame:
     """Make the table ``replicas``; ``states``: the desired states by cluster.
 
-    A saved table is read where it lies. One in memory becomes a file in ``scratch``, which executors read without the
-    driver, or travels with the query where there is no such folder.
+    ``files``: as :func:`replica_files` made them, which executors read without the driver. A state that has none there
+    travels with the query.
     """
     parts = []
-    for number, (cluster, state) in enumerate(states.items()):
-        if isinstance(state.replicas, SavedTable) or scratch is not None:
-            saved = spark.read.schema(ddl(REPLICA_SCHEMA)).parquet(escape_glob(_file_of(state, number, scratch)))
+    for cluster, state in states.items():
+        if cluster in files:
+            saved = spark.read.schema(ddl(REPLICA_SCHEMA)).parquet(escape_glob(files[cluster]))
         else:
-            saved = spark.createDataFrame(state.replicas.replace_schema_metadata(None))
+            saved = spark.createDataFrame(in_memory(state.replicas).replace_schema_metadata(None))
         parts.append(saved.select(sf.lit(cluster).alias("cluster"), *REPLICA_SCHEMA.names))
     none = pa.schema([_CLUSTER, *REPLICA_SCHEMA]).empty_table()
     return reduce(DataFrame.unionByName, parts) if parts else spark.createDataFrame(none)
 
 
-def _file_of(state: DesiredState, number: int, scratch: str | None) -> str:
-    """Name the file of a state's replicas, which is written where there is none."""
-    if isinstance(state.replicas, SavedTable):
-        return os.path.abspath(state.replicas.path)
-    path = os.path.join(scratch or "", f"replicas-{number}.parquet")
-    pq.write_table(state.replicas, path)
-    return path
+def replica_files(states: Mapping[str, DesiredState], scratch: str | None) -> dict[str, str]:
+    """Name the file of each state's replicas, by cluster; a saved table has one where it lies.
+
+    One in memory is written to ``scratch``, a folder that the driver and all executors see; None: it gets no file.
+    """
+    files = {}
+    for number, (cluster, state) in enumerate(states.items()):
+        if isinstance(state.replicas, SavedTable):
+            files[cluster] = os.path.abspath(state.replicas.path)
+        elif scratch is not None:
+            files[cluster] = os.path.join(scratch, f"replicas-{number}.parquet")
+            pq.write_table(state.replicas, files[cluster])
+    return files

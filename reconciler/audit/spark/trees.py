@@ -35,6 +35,7 @@ from logstore.log_dir import FallbackRecords
 from logstore.rows import utf8
 from reconciler.audit.dimension_tables import brokers_in, keep_metadata, parquet_files, quoted, rows_of
 from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed, register_desired
+from reconciler.audit.incremental import just_scanned
 from reconciler.audit.spark.log_dirs import (
     GROUPS_PER_CORE,
     LogDirs,
@@ -45,7 +46,14 @@ from reconciler.audit.spark.log_dirs import (
     log_dirs_in,
     scan_broker,
 )
-from reconciler.audit.spark.output import AuditRequest, escape_glob, query_by_spark, write_topics
+from reconciler.audit.spark.output import (
+    AuditRequest,
+    JudgedFleet,
+    clear_findings,
+    escape_glob,
+    query_by_spark,
+    write_topics,
+)
 from reconciler.desired import BrokerKey, JudgedBroker, SavedTable, by_cluster, registered_log_dirs, speaking
 from reconciler.errors import RefusedError
 
@@ -62,16 +70,11 @@ SEARCHED_HERE = 5_000_000
 _SEEN_LOG_DIRS = "SELECT log_dir, cluster, node FROM log_dirs WHERE kind = 'log_dir' AND (cluster <> '' OR node >= 0)"
 
 
-def judge_trees(
-    own: SparkSession, small: duckdb.DuckDBPyConnection, ask: AuditRequest, scratch: str
-) -> tuple[dict[str, DesiredState], RunQuery]:
+def judge_trees(own: SparkSession, small: duckdb.DuckDBPyConnection, ask: AuditRequest, scratch: str) -> JudgedFleet:
     """List and judge all that lies in trees, and write the findings.
 
     ``own``: a Spark session of this audit's own; ``small``: the driver's DuckDB, in which the dimension tables are
     made; ``scratch``: a folder that the driver and all executors see.
-
-    Returns:
-        The desired states by cluster, and a function that queries the directories of the whole fleet.
 
     Raises:
         RefusedError: the metadata does not fit the log dirs, or a log dir changed its identity meanwhile.
@@ -93,7 +96,8 @@ def judge_trees(
     _refuse_changed_brokers(small, brokers)
     keep_metadata(small, by_id, speaking(by_id, brokers_in(small)), registered_log_dirs(by_id))
     _move_findings(left, ask.findings)
-    return by_id, _search(own, small, ask, [each.observed for each in left])
+    search = _search(own, small, ask, [each.observed for each in left])
+    return JudgedFleet(by_id, search, 0, () if ask.contents is None else just_scanned(brokers_in(small)))
 
 
 def _run(own: SparkSession, task: TreeAuditTask) -> list[BatchFiles]:
@@ -150,12 +154,8 @@ def _refuse_changed_brokers(small: duckdb.DuckDBPyConnection, brokers: Mapping[B
 
 def _move_findings(left: Sequence[BatchFiles], findings: str) -> None:
     """Move the findings to the output folder; further files of repeated tasks stay in the scratch folder."""
+    clear_findings(findings)
     files = LocalFileSystem()
-    if os.path.isdir(findings) and not os.path.islink(findings):
-        files.delete_dir(findings)
-    elif os.path.lexists(findings):
-        files.delete_file(findings)
-    files.create_dir(findings)
     for number, each in enumerate(left):
         files.move(each.findings, os.path.join(findings, f"part-{number:05}.parquet"))
 

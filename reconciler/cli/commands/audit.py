@@ -111,7 +111,8 @@ def run(
     """Compare log dirs with the cluster's metadata, and give each replica a verdict."""
     report, output, previous = map(_of_this_machine, (report, output, previous))
     _check_options(memory=memory, spark=spark, master=master, jobs=jobs, report=report)
-    _check_incremental(incremental, history, spark=spark)
+    if incremental and history is None:
+        raise UsageError("--incremental goes with --history, which has the last run")
     gap_ms, rules = parse_duration_option("--inventory-gap", inventory_gap), read_policy(broker["policy"])
     if not spark:
         fit_address_space()
@@ -173,13 +174,6 @@ def _check_options(
         raise UsageError("a cluster needs --report with a folder that this machine and all executors see")
     if spark and jobs is not None:
         raise UsageError("--jobs is for the audit without --spark, which lists trees on all cores that Spark has")
-
-
-def _check_incremental(incremental: bool, history: str | None, *, spark: bool) -> None:
-    if incremental and history is None:
-        raise UsageError("--incremental goes with --history, which has the last run")
-    if incremental and spark:
-        raise UsageError("--incremental is for the audit without --spark, which judges every broker in each run")
 
 
 def _kept(result: AuditResult, last: tuple[Run, EarlierAudit] | None) -> str:

@@ -47,7 +47,7 @@ class AuditJob:
     fallback: FallbackRecords
     """What is staged in the trees, and has its record on another disk."""
     with_basis: bool = False
-    """Whether the result tells what the verdicts rest on, for the next incremental audit; Spark's does not."""
+    """Whether the result tells what the verdicts rest on, for the next incremental audit."""
     earlier: EarlierAudit | None = None
     """The audit whose findings are kept where nothing changed that they rest on."""
 
@@ -88,7 +88,7 @@ def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -
             memory_limit=memory_limit,
             gap_ms=job.gap_ms,
             superseded=_superseded(inventories),
-            contents={path: inventory_content(path) for path in parquet} if job.with_basis else None,
+            contents=_contents(job, parquet),
             earlier=job.earlier,
         )
     return replace(result, scan_s=scan_s)
@@ -150,6 +150,8 @@ def run_spark(job: AuditJob, *, master: str | None, memory: str | None = None) -
                 gap_ms=job.gap_ms,
                 fallback=job.fallback,
                 superseded=_superseded(job.inputs.inventories),
+                contents=_contents(job, parquet),
+                earlier=job.earlier,
             )
 
 
@@ -176,6 +178,11 @@ def _reason(error: Exception, folder: str) -> str:
     if "out of memory" in reason.lower():
         return f"{reason}: give it more with --memory, or leave that out"
     return reason
+
+
+def _contents(job: AuditJob, parquet: Sequence[str]) -> dict[str, str] | None:
+    """Fingerprint the inventories, where what the verdicts rest on is asked for."""
+    return {path: inventory_content(path) for path in parquet} if job.with_basis else None
 
 
 def _by_form(inventories: InventorySet) -> tuple[list[str], list[str]]:

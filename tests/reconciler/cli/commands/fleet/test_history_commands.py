@@ -116,7 +116,7 @@ def test_where_says_since_when_a_copy_is_a_finding(run: Run, cluster: Cluster, t
     [
         (("--history-days", "7"), "--history-days goes with --history"),
         (("--incremental",), "--incremental goes with --history"),
-        (("--incremental", "--history", "{disk}/../history", "--spark"), "audit without --spark"),
+        (("--incremental", "--spark"), "--incremental goes with --history"),
         (("--history", "{disk}/history"), "lies in the log dir"),
         (("--history", "{disk}/.."), "which no history does"),
         (("--history", "{disk}/../no/where"), "cannot be written to"),
