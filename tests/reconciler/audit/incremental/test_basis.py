@@ -21,8 +21,8 @@ from logstore.rows import (
 from reconciler.audit import BASIS_SCHEMA, Basis
 from reconciler.audit.dimension_tables import keep_metadata
 from reconciler.audit.duckdb_join import DesiredTables, make_observed, register_desired
-from reconciler.audit.incremental import note_basis, read_basis
-from reconciler.desired import DesiredBuilder, JudgedBroker, MetadataIdentity
+from reconciler.audit.incremental import just_scanned, note_basis, read_basis
+from reconciler.desired import BrokerKey, DesiredBuilder, JudgedBroker, MetadataIdentity
 
 T = "T" * 21 + "A"
 
@@ -94,3 +94,5 @@ def test_what_was_scanned_just_now_or_has_no_fingerprint_has_no_basis(tmp_path: 
     assert basis_of(path, contents={path: None})[1].inventories is None
     scanned = pa.Table.from_pylist([{"cluster_id": "c1", "node_id": 1, "kind": "live"}], schema=ROW_SCHEMA)
     assert basis_of(path, tables=[scanned])[1].inventories is None
+    of_scan = just_scanned([BrokerKey("c1", 2), BrokerKey("c1", 1)])
+    assert [(each.node, each.inventories) for each in of_scan] == [(1, None), (2, None)]

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.audit import BASIS_SCHEMA, FINDING_SCHEMA, EarlierAudit
 from reconciler.audit.duckdb_join import DuckDBDialect
-from reconciler.audit.incremental import keep_findings
+from reconciler.audit.incremental import files_to_judge, keep_findings
 from reconciler.errors import UsageError
 from reconciler.verdicts import CASES, Verdict
 
@@ -43,10 +43,15 @@ def kept(audit: EarlierAudit, *, topic_id: str = "T", disk: str = "t", now_ms: i
         connection.execute(
             f"CREATE TABLE observed AS SELECT 'c1' AS cluster, 1 AS node, '{disk}' AS topic, 'X' AS disk_topic_id"
         )
+        connection.execute(
+            "CREATE TABLE held AS FROM (VALUES ('a', 'c1', 1), ('b', 'c1', 1), (NULL, 'c1', 1), ('z', 'c1', 7)) "
+            "held (file, cluster, node)"
+        )
         connection.execute("CREATE TABLE speaks AS SELECT 'c1' AS cluster, 1 AS node, 150_000 AS scanned_ms")
         number = keep_findings(connection, DuckDBDialect(), DuckDBDialect(as_of_ms="was_as_of_ms"), audit, now_ms)
         again = connection.execute("SELECT node FROM again").fetchall()
         assert (number, again) in ((1, []), (0, [(1,)]))
+        assert files_to_judge(connection) == (["a", "b", None] if again else [])
         found = connection.execute("SELECT verdict, doubt FROM kept ORDER BY ALL").fetchall()
         assert not (again and found)
         return None if again else found
