@@ -6,9 +6,9 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.plan.apply import AppliedAction, ApplyOptions, ApplyOutcome, apply_plan
-    from reconciler.plan.evidence import PlanView, RepairView
+    from reconciler.plan.evidence import PlanView, RepairView, ScannedLogDir
     from reconciler.plan.file import action_fields, encode_plan, parse_plan
-    from reconciler.plan.gate_inputs import led_elsewhere, shut_for_repair
+    from reconciler.plan.gate_inputs import EarlierRuns, UsedMetadata, led_elsewhere, shut_for_repair
     from reconciler.plan.gates import BrokerFacts, CandidateFacts, GateInputs, GatesShutError, MetadataFacts, refusals
     from reconciler.plan.history import UNDER_WAY, History, end_journals, journal_paths, read_history, write_journal
     from reconciler.plan.plan import (
@@ -38,9 +38,9 @@ else:
         __name__,
         {
             "apply": ("AppliedAction", "ApplyOptions", "ApplyOutcome", "apply_plan"),
-            "evidence": ("PlanView", "RepairView"),
+            "evidence": ("PlanView", "RepairView", "ScannedLogDir"),
             "file": ("action_fields", "encode_plan", "parse_plan"),
-            "gate_inputs": ("led_elsewhere", "shut_for_repair"),
+            "gate_inputs": ("EarlierRuns", "UsedMetadata", "led_elsewhere", "shut_for_repair"),
             "gates": ("BrokerFacts", "CandidateFacts", "GateInputs", "GatesShutError", "MetadataFacts", "refusals"),
             "history": ("History", "UNDER_WAY", "end_journals", "journal_paths", "read_history", "write_journal"),
             "plan": (
@@ -83,6 +83,7 @@ __all__ = [
     "ApplyOutcome",
     "BrokerFacts",
     "CandidateFacts",
+    "EarlierRuns",
     "Gate",
     "GateInputs",
     "GatesShutError",
@@ -98,6 +99,8 @@ __all__ = [
     "Policy",
     "RepairChoice",
     "RepairView",
+    "ScannedLogDir",
+    "UsedMetadata",
     "action_fields",
     "apply_plan",
     "encode_plan",

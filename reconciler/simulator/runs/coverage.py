@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 
+from reconciler.plan import Gate
 from reconciler.simulator.checks import Damage
 from reconciler.simulator.kernel import FaultRates
+from reconciler.verdicts import Verdict
 
 _RECOVERIES: Mapping[str, re.Pattern[str]] = {
     name: re.compile(pattern)
@@ -70,6 +72,8 @@ EXPECTED: tuple[str, ...] = (
     *(f"drill leader_and_isr_{kind}" for kind in ("FULL", "INCREMENTAL", "UNSPECIFIED")),
     "drill stop_replica",
     *(f"drill_fault {kind}" for kind in ("power", "disk", "system")),
+    *(f"drill_verdict {verdict}" for verdict in Verdict),
+    *(f"drill_gate {gate}" for gate in Gate),
     *(f"verdict {name}" for name in _VERDICTS),
     *(f"answer {name}" for name in _ANSWERS),
     *(f"recovery {name}" for name in _WAYS),
