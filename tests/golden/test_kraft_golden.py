@@ -31,10 +31,11 @@ from reconciler.protocol import (
     write_zigzag,
 )
 from reconciler.sources.kraft import RecordDecoder, read_batches, read_frame
+from reconciler.sources.kraft import encoding as kraft_encoding
 from reconciler.sources.kraft.files import name_snapshot
 from reconciler.sources.kraft.records import read_control_type
 from reconciler.sources.kraft.replay import read_snapshot
-from tools.writers import kraft_encoding, kraft_writer
+from tools.writers import kraft_writer
 
 pytestmark = pytest.mark.shared
 

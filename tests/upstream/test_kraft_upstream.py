@@ -18,21 +18,28 @@ from layout.segment_name import MetadataSnapshotName, metadata_snapshot_name
 from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError, UsageError
 from reconciler.protocol import METADATA_RECORDS, MalformedMessageError
-from reconciler.sources.kraft import Batch, BrokenBatchError, RecordDecoder, list_files, read_batches, read_frame
+from reconciler.sources.kraft import (
+    Batch,
+    BrokenBatchError,
+    RecordDecoder,
+    control_record,
+    list_files,
+    read_batches,
+    read_frame,
+)
+from reconciler.sources.kraft import encoding as kraft_encoding
 from reconciler.sources.kraft.files import SnapshotFile
 from reconciler.sources.kraft.records import read_control_type
 from reconciler.sources.kraft.replay import Replay, read, read_snapshot
 from tests.reconciler.preflight.disks import ask, kraft_log_dir
 from tools.writers import (
     feature_level_record,
-    kraft_encoding,
     kraft_writer,
     log_batch,
     no_op_record,
     partition_record,
     topic_record,
 )
-from tools.writers.kraft_encoding import control_record
 from tools.writers.kraft_writer import control_batch, snapshot_bytes
 
 BAR = TopicId.parse("cxBT72dK4si8Ied1iP4wBA")

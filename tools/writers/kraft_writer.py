@@ -2,8 +2,8 @@
 
 For tests and the sample fleet. A record here is the bytes of its frame: the builders (:func:`topic`, :func:`partition`,
 ...) make them, :func:`log_batch`, :func:`log_bytes` and :func:`snapshot_bytes` wrap them, :func:`write_metadata_dir`
-puts them where a reader expects them. How anything becomes bytes belongs to ``kraft_encoding``, which has the records
-without a builder of their own, too.
+puts them where a reader expects them. How anything becomes bytes belongs to ``reconciler.sources.kraft``, which has the
+records without a builder of their own, too.
 
 A small metadata directory, with one topic in a snapshot and its removal in the log after it::
 
@@ -27,7 +27,7 @@ from layout.ids import DirectoryId, KafkaId, TopicId
 from layout.meta_properties import MetaProperties
 from layout.segment_name import FileKind, metadata_snapshot_name, segment_file_name
 from layout.topic import METADATA_DIR
-from tools.writers.kraft_encoding import batch, control_record, proposed_record, record
+from reconciler.sources.kraft import batch, control_record, proposed_record, record
 
 CONTROL = 0x20
 """The attribute bit of a control batch."""

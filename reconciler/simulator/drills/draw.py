@@ -1,4 +1,4 @@
-"""Chooses the drills beside a history: those on disks in turns, so that none costs every history, and one of data."""
+"""Chooses the drills beside a history: of those on disks, and of those of data, one each in turns."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Final
 
 from reconciler.simulator.drills.engine import drill_engine
 from reconciler.simulator.drills.judgement import drill_judgement
+from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.requests import drill_requests
 
 _ON_DISKS: Final = (drill_engine, drill_requests)
+_OF_DATA: Final = (drill_judgement, drill_metadata)
 
 
 def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
@@ -20,4 +22,4 @@ def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
     """
     # The moods of a soak change with each seed too, in rounds of an even number.
     _ON_DISKS[(seed + seed // 8) % len(_ON_DISKS)](seed, reach, steps)
-    drill_judgement(seed, reach, steps)
+    _OF_DATA[(seed + seed // 2) % len(_OF_DATA)](seed, reach, steps)

@@ -74,6 +74,7 @@ EXPECTED: tuple[str, ...] = (
     *(f"drill_fault {kind}" for kind in ("power", "disk", "system")),
     *(f"drill_verdict {verdict}" for verdict in Verdict),
     *(f"drill_gate {gate}" for gate in Gate),
+    *(f"drill_metadata {damage}" for damage in ("none", "cut", "flipped", "middle", "log of an older epoch")),
     *(f"verdict {name}" for name in _VERDICTS),
     *(f"answer {name}" for name in _ANSWERS),
     *(f"recovery {name}" for name in _WAYS),

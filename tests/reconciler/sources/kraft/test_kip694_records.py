@@ -10,7 +10,7 @@ from layout import partition_metadata
 from layout.ids import DirectoryId, TopicId
 from logstore.scan import scan_all
 from reconciler.protocol import KIP694_NUMBER, METADATA_RECORDS, PROPOSED_RECORDS, MalformedMessageError
-from reconciler.sources.kraft import RecordDecoder, read_frame
+from reconciler.sources.kraft import RecordDecoder, proposed_record, read_frame
 from reconciler.sources.kraft import source as kraft
 from reconciler.sources.kraft.image import MetadataImage, PartitionRegistration, ReplayError
 from reconciler.verdicts import Verdict, compare
@@ -23,7 +23,6 @@ from tools.writers import (
     topic_record,
     write_metadata_dir,
 )
-from tools.writers.kraft_encoding import proposed_record
 
 ORDERS = TopicId.parse("cxBT72dK4si8Ied1iP4wBA")
 OTHER = TopicId.parse("IG4dPxZf9SoYZxfZsXXdJg")

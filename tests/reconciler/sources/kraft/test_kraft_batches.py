@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 
 from reconciler.protocol import MalformedMessageError
 from reconciler.sources.kraft import Batch, BrokenBatchError, batches, read_batches
+from reconciler.sources.kraft import encoding as kraft_encoding
 from reconciler.sources.kraft.batches import find_batch
-from tools.writers import kraft_encoding, kraft_writer
+from tools.writers import kraft_writer
 
 ONE = kraft_writer.log_batch([b"first", b"second"], 40, epoch=3, timestamp_ms=1_700_000_000_000)
 NEXT = kraft_writer.log_batch([b"third"], 42, epoch=4, timestamp_ms=1_700_000_000_001)

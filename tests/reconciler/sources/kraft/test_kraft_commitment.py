@@ -13,6 +13,7 @@ from layout.meta_properties import MetaProperties
 from layout.quorum_state import QuorumState
 from layout.segment_name import metadata_snapshot_name
 from reconciler.desired import MetadataIdentity
+from reconciler.sources.kraft import control_record
 from reconciler.sources.kraft import source as kraft
 from tools.writers import (
     feature_level_record,
@@ -23,7 +24,6 @@ from tools.writers import (
     remove_topic_record,
     topic_record,
 )
-from tools.writers.kraft_encoding import control_record
 from tools.writers.kraft_writer import begin_transaction, leader_change_batch, snapshot_bytes
 
 GONE, NEW, MOVED, STAYS = (TopicId.from_halves(number, 1) for number in range(1, 5))

@@ -9,6 +9,7 @@ import pytest
 from layout.ids import DirectoryId, TopicId
 from reconciler.errors import MetadataError
 from reconciler.protocol import MalformedMessageError
+from reconciler.sources.kraft import record
 from reconciler.sources.kraft.image import BrokerRegistration, MetadataImage, PartitionRegistration, ReplayError
 from tools.writers import (
     feature_level_record,
@@ -19,7 +20,6 @@ from tools.writers import (
     remove_topic_record,
     topic_record,
 )
-from tools.writers.kraft_encoding import record
 from tools.writers.kraft_writer import abort_transaction, begin_transaction, end_transaction
 
 ORDERS = TopicId.parse("cxBT72dK4si8Ied1iP4wBA")

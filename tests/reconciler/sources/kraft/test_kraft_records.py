@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from layout.ids import TopicId
 from reconciler.protocol import METADATA_RECORDS, Array, Field, Kind, MalformedMessageError, Struct
 from reconciler.sources.kraft import RecordDecoder, read_frame
+from reconciler.sources.kraft import encoding as kraft_encoding
 from reconciler.sources.kraft.records import Frame, read_control_type
-from tools.writers import kraft_encoding
 
 BAR = TopicId.parse("cxBT72dK4si8Ied1iP4wBA").to_bytes()
 

@@ -12,9 +12,9 @@ from layout.ids import TopicId
 from layout.segment_name import metadata_snapshot_name
 from layout.topic import METADATA_DIR
 from reconciler.errors import MetadataError, UsageError
+from reconciler.sources.kraft import batch, control_record
 from reconciler.sources.kraft.replay import Replay, read
 from tools.writers import log_batch, no_op_record, partition_record, remove_topic_record, topic_record
-from tools.writers.kraft_encoding import batch, control_record
 from tools.writers.kraft_writer import (
     abort_transaction,
     begin_transaction,

@@ -1,7 +1,8 @@
-"""Encodes KRaft's records and record batches: the reverse of ``reconciler.sources.kraft`` (FACTS §7.3, §7.4).
+"""Encodes KRaft's records and record batches: the reverse of ``records`` and ``batches`` (FACTS §7.3, §7.4).
 
 ``reconciler.protocol`` reads and writes the records by one table each, and golden vectors hold both directions to real
-bytes. What a controller writes in which order, and into which files, belongs to ``kraft_writer``.
+bytes. What a controller writes in which order, and into which files, belongs to the simulator's drill and to
+``tools/writers``.
 """
 
 from __future__ import annotations
