@@ -35,7 +35,7 @@ from reconciler.simulator.drills.judgement.gate_oracle import GateOracle
 from reconciler.simulator.drills.judgement.premises import Premises, spoil
 from reconciler.simulator.drills.judgement.verdict_oracle import (
     UNWANTED,
-    Expected,
+    ExpectedVerdict,
     Place,
     VerdictOracle,
     better_copy,
@@ -80,11 +80,11 @@ class _Evidence(NamedTuple):
 
 
 def _check_verdicts(premises: Premises, oracle: VerdictOracle, judged: Iterable[Judged]) -> None:
-    here: dict[Place, Expected] = {}
-    absent: dict[tuple[BrokerKey, str, int], Expected] = {}
+    here: dict[Place, ExpectedVerdict] = {}
+    absent: dict[tuple[BrokerKey, str, int], ExpectedVerdict] = {}
     nodes = {each.broker.node: each.broker for each in premises.drawn.log_dirs if each.broker.cluster == CLUSTER}
     for each in judged:
-        found = Expected(each.verdict, each.doubt)
+        found = ExpectedVerdict(each.verdict, each.doubt)
         if each.observed is not None:
             here[each.observed["log_dir"], each.observed["name"]] = found
         elif each.wanted is not None:
@@ -93,14 +93,14 @@ def _check_verdicts(premises: Premises, oracle: VerdictOracle, judged: Iterable[
         _compare_verdicts(what, found_there, expected)
 
 
-def _compare_verdicts(what: str, found: Mapping[Any, Expected], expected: Mapping[Any, Expected]) -> None:
+def _compare_verdicts(what: str, found: Mapping[Any, ExpectedVerdict], expected: Mapping[Any, ExpectedVerdict]) -> None:
     for key in {**found, **expected}:
         said, wanted = found.get(key), expected.get(key)
         if said != wanted:
             raise BrokenInvariantError(f"the {what} {key} is {_words(said)}, and {_words(wanted)} was expected")
 
 
-def _words(said: Expected | None) -> str:
+def _words(said: ExpectedVerdict | None) -> str:
     return "nothing" if said is None else f"{said.verdict} in doubt {said.doubt or 'none'}"
 
 
@@ -186,13 +186,13 @@ def _is_chosen(topic: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _policy(random: Random) -> Policy:
-    numbers = {
-        "oldest_ms": random.choice((None, _HOUR_MS, _HOUR_MS, _DAY_MS)),
-        "most_shrink": random.choice((None, 0.1, 0.3)),
-        "most_share": random.choice((None, 0.1, 0.5, 1.0)),
-        "most_count": random.choice((None, 1, 3, 1000)),
-    }
-    return Policy(**numbers, allowed=frozenset(random.sample(ALLOWABLE, random.choice((0, 0, 2)))))
+    return Policy(
+        oldest_ms=random.choice((None, _HOUR_MS, _HOUR_MS, _DAY_MS)),
+        most_shrink=random.choice((None, 0.1, 0.3)),
+        most_share=random.choice((None, 0.1, 0.5, 1.0)),
+        most_count=random.choice((None, 1, 3, 1000)),
+        allowed=frozenset(random.sample(ALLOWABLE, random.choice((0, 0, 2)))),
+    )
 
 
 def _rules(random: Random) -> tuple[PolicyRules, dict[str, bool]]:

@@ -30,7 +30,7 @@ Place = tuple[str, str]
 """A log dir, and a name in it."""
 
 
-class Expected(NamedTuple):
+class ExpectedVerdict(NamedTuple):
     """A verdict, and the doubt in which it is."""
 
     verdict: Verdict
@@ -48,11 +48,11 @@ class VerdictOracle:
             if row["kind"] == "live":
                 self._live.setdefault((broker(row), row["topic"], row["partition"]), []).append(row)
 
-    def of_rows(self) -> dict[Place, Expected]:
+    def of_rows(self) -> dict[Place, ExpectedVerdict]:
         """Say what each row is."""
         return {(row["log_dir"], row["name"]): self.of_row(row) for row in self.rows}
 
-    def of_absent(self) -> dict[tuple[BrokerKey, str, int], Expected]:
+    def of_absent(self) -> dict[tuple[BrokerKey, str, int], ExpectedVerdict]:
         """Say what each replica is that is wanted on a scanned broker and live on none of its disks."""
         found = {}
         for each in {one.broker for one in self._drawn.log_dirs}:
@@ -63,31 +63,31 @@ class VerdictOracle:
                     found[each, topic, number] = self._of_nothing(each, home, is_moving=each.node in at.moving)
         return found
 
-    def _of_nothing(self, of: BrokerKey, home: str | None, *, is_moving: bool) -> Expected:
+    def _of_nothing(self, of: BrokerKey, home: str | None, *, is_moving: bool) -> ExpectedVerdict:
         if is_moving:
-            return Expected(Verdict.IN_FLIGHT)
+            return ExpectedVerdict(Verdict.IN_FLIGHT)
         own = [each for each in self._drawn.log_dirs if each.broker == of]
         as_of_ms = self._metadata.identity.timestamp_ms
         is_early = as_of_ms is not None and min(each.head["scanned_ms"] for each in own) < as_of_ms
         is_known = home is None or home in [each.head["directory_id"] for each in own if each.is_sound]
         doubt = Doubt.SCANNED_BEFORE_METADATA if is_early else None
-        return Expected(Verdict.MISSING if is_known else Verdict.ABSENT, doubt)
+        return ExpectedVerdict(Verdict.MISSING if is_known else Verdict.ABSENT, doubt)
 
-    def of_row(self, row: Mapping[str, Any]) -> Expected:
+    def of_row(self, row: Mapping[str, Any]) -> ExpectedVerdict:
         """Say what one row is."""
         kind = row["kind"]
         if kind == "log_dir":
-            return Expected(Verdict.OK if row["metadata_state"] == "ok" else Verdict.ABSENT)
+            return ExpectedVerdict(Verdict.OK if row["metadata_state"] == "ok" else Verdict.ABSENT)
         if kind in _ALONE:
-            return Expected(_ALONE[kind])
+            return ExpectedVerdict(_ALONE[kind])
         if row["metadata_state"] in DAMAGED:
-            return Expected(Verdict.DAMAGED)
+            return ExpectedVerdict(Verdict.DAMAGED)
         if kind == "staged":
-            return Expected(Verdict.STAGED if row["due_ms"] > NOW_MS else Verdict.STAGED_DUE)
+            return ExpectedVerdict(Verdict.STAGED if row["due_ms"] > NOW_MS else Verdict.STAGED_DUE)
         if kind == "delete":
-            return Expected(Verdict.MARKED_DELETE)
+            return ExpectedVerdict(Verdict.MARKED_DELETE)
         if kind == "stray":
-            return Expected(Verdict.STRAY, self._in_doubt(row) if self.is_unwanted_stray(row) else None)
+            return ExpectedVerdict(Verdict.STRAY, self._in_doubt(row) if self.is_unwanted_stray(row) else None)
         return self._of_future(row) if kind == "future" else self._of_live(row)
 
     def is_unwanted_stray(self, row: Mapping[str, Any]) -> bool:
@@ -105,36 +105,38 @@ class VerdictOracle:
         late = as_of_ms is not None and (row["modified_ms"] or 0) + _SKEW_MS > as_of_ms
         return Doubt.CHANGED_SINCE_METADATA if late and row["modified_ms"] else None
 
-    def _of_future(self, row: Mapping[str, Any]) -> Expected:
+    def _of_future(self, row: Mapping[str, Any]) -> ExpectedVerdict:
         speaks, metadata = self._metadata.speaks_for(broker(row)), self._metadata
         if (broker(row), row["topic"], row["partition"]) not in self._live:
-            return Expected(Verdict.FUTURE_ABANDONED if speaks else Verdict.NOT_COMPARED)
+            return ExpectedVerdict(Verdict.FUTURE_ABANDONED if speaks else Verdict.NOT_COMPARED)
         owner = metadata.owner(row["topic_id"])
         nobody_wants = metadata.wanted(owner, row["partition"], broker(row).node) is None
         may_be_known = row["topic_id"] is None and row["topic"] in metadata.ids
         if speaks and metadata.is_complete and nobody_wants and not may_be_known:
-            return Expected(Verdict.FUTURE_ABANDONED, self._in_doubt(row))
-        return Expected(Verdict.FUTURE)
+            return ExpectedVerdict(Verdict.FUTURE_ABANDONED, self._in_doubt(row))
+        return ExpectedVerdict(Verdict.FUTURE)
 
-    def _of_live(self, row: Mapping[str, Any]) -> Expected:
+    def _of_live(self, row: Mapping[str, Any]) -> ExpectedVerdict:
         of, topic, topic_id, metadata = broker(row), row["topic"], row["topic_id"], self._metadata
         if len(self._live[of, topic, row["partition"]]) > 1:
-            return Expected(Verdict.DUPLICATE)
+            return ExpectedVerdict(Verdict.DUPLICATE)
         if not metadata.speaks_for(of):
-            return Expected(Verdict.NOT_COMPARED)
+            return ExpectedVerdict(Verdict.NOT_COMPARED)
         if metadata.owner(topic_id) not in (None, topic):
-            return Expected(Verdict.RENAMED)
+            return ExpectedVerdict(Verdict.RENAMED)
         id_of_name = metadata.ids.get(topic)
         if topic_id and id_of_name and topic_id != id_of_name:
-            return Expected(Verdict.STALE_ID, self._in_doubt(row))
+            return ExpectedVerdict(Verdict.STALE_ID, self._in_doubt(row))
         at = metadata.wanted(topic, row["partition"], of.node)
         if at is not None and of.node in at.moving:
-            return Expected(Verdict.IN_FLIGHT)
+            return ExpectedVerdict(Verdict.IN_FLIGHT)
         if at is not None:
-            return Expected(Verdict.NO_ID if id_of_name and not topic_id else Verdict.OK)
+            return ExpectedVerdict(Verdict.NO_ID if id_of_name and not topic_id else Verdict.OK)
         if not metadata.is_complete:
-            return Expected(Verdict.NOT_COMPARED)
-        return Expected(Verdict.NOT_ASSIGNED if topic in metadata.ids else Verdict.UNKNOWN_TOPIC, self._in_doubt(row))
+            return ExpectedVerdict(Verdict.NOT_COMPARED)
+        return ExpectedVerdict(
+            Verdict.NOT_ASSIGNED if topic in metadata.ids else Verdict.UNKNOWN_TOPIC, self._in_doubt(row)
+        )
 
     def given_an_id(self, epochs: Mapping[Place, int | None]) -> set[Place]:
         """Name the live replicas that get the topic ID of their name.
