@@ -46,9 +46,13 @@ def test_a_mistake_is_noticed(
         counted(SEEDS)
 
 
-def test_each_seed_has_one_drill() -> None:
-    reached = [set[str](), set[str]()]
-    for seed in range(2):
-        drill(seed, reached[seed].add, 3)
-    assert any("leader_and_isr" in each or "stop" in each for each in reached[1])
-    assert not any("leader_and_isr" in each for each in reached[0])
+def test_each_seed_has_one_drill_on_disks_and_one_of_data() -> None:
+    pairs = set[tuple[bool, bool]]()
+    for seed in range(4):
+        reached = set[str]()
+        drill(seed, reached.add, 14)
+        is_of_requests = any("leader_and_isr" in each or "stop" in each for each in reached)
+        is_of_metadata = any(each.startswith("drill_metadata") for each in reached)
+        assert is_of_metadata is not any(each.startswith("drill_verdict") for each in reached)
+        pairs.add((is_of_requests, is_of_metadata))
+    assert len(pairs) == 4

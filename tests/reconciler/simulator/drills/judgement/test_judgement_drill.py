@@ -15,7 +15,7 @@ from reconciler.simulator.drills.judgement import drill as drilling
 from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.judgement.drawn import draw_cluster
 from reconciler.simulator.drills.judgement.verdict_oracle import better_copy
-from reconciler.verdicts import Copy, Verdict, join
+from reconciler.verdicts import Copy, JoinedRow, Verdict, join
 
 SEEDS = 20
 
@@ -48,7 +48,7 @@ def test_the_same_chance_draws_the_same_cluster() -> None:
     ("mistake", "said"),
     [
         (lambda patch: patch.setattr(join, "doubt_of", lambda *_: None), "in doubt none, and"),
-        (lambda patch: patch.setattr(join, "_absent", lambda wanted, *_: join.JoinedRow(wanted=True)), "the absent"),
+        (lambda patch: patch.setattr(join, "_absent", lambda wanted, *_: JoinedRow(wanted=True)), "the absent"),
         (lambda patch: patch.setattr(gates, "_of_candidates", lambda _: iter(())), "are open that should be shut"),
         (lambda patch: patch.setattr(gate_inputs, "went_back", lambda *_: "it did"), "went-back are shut"),
         (lambda patch: patch.setattr(gate_inputs, "_nodes", lambda _: frozenset(range(5))), "broker are open"),
