@@ -62,7 +62,8 @@ def _replicas(drawn: DrawnCluster) -> int:
 
 
 def _dated(random: Random, premises: Premises) -> None:
-    ago = random.choice((_HOUR_MS - 1, _HOUR_MS, _HOUR_MS + 1, 100 * _HOUR_MS, -1, -_MINUTE_MS, -_MINUTE_MS - 1))
+    late = (-1, -_MINUTE_MS, *(-_MINUTE_MS - 1, -_HOUR_MS // 2) * 2)
+    ago = random.choice((_HOUR_MS - 1, _HOUR_MS, _HOUR_MS + 1, 100 * _HOUR_MS, *late))
     _identify(premises, timestamp_ms=random.choice((None, NOW_MS - ago, NOW_MS - ago, NOW_MS - ago)))
 
 
