@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
+    from logstore.scan.closed import is_closed
     from logstore.scan.duplicates import LEADER_EPOCH_LIMIT, last_leader_epoch
     from logstore.scan.listing import KNOWN_FILES, Folder, Listing, NameRule, list_log_dir
     from logstore.scan.metadata_file import METADATA_LIMIT, judge_metadata, read_metadata_file, read_topic_id
@@ -22,6 +23,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
+            "closed": ("is_closed",),
             "duplicates": ("LEADER_EPOCH_LIMIT", "last_leader_epoch"),
             "listing": ("Folder", "KNOWN_FILES", "Listing", "NameRule", "list_log_dir"),
             "metadata_file": ("METADATA_LIMIT", "judge_metadata", "read_metadata_file", "read_topic_id"),
@@ -51,6 +53,7 @@ __all__ = [
     "Observation",
     "ScanOptions",
     "damaged_checkpoints",
+    "is_closed",
     "judge_metadata",
     "last_leader_epoch",
     "list_log_dir",

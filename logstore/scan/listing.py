@@ -205,7 +205,7 @@ def _list_below(folder: Folder, listing: Listing) -> bool:
     except OSError as error:
         name = folder.prefix.rstrip("/")
         problem = f"the directory {refusal(error)}; what lies in it is not known"
-        listing.rows.append(plain_row(name, Kind.FOREIGN, problem=problem))
+        listing.rows.append(plain_row(name, Kind.FOREIGN, metadata_state=MetadataState.UNREADABLE, problem=problem))
         return False
     listing.places.append(folder)
     return True

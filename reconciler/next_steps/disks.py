@@ -9,7 +9,7 @@ from layout.meta_properties import FILE_NAME
 from reconciler.next_steps.command import CONFIG, OTHER_LOG_DIR, Step, ToolCommand
 from reconciler.next_steps.findings import MOUNTED, step_of_fleet
 from reconciler.next_steps.moves import ANOTHER_DISKS
-from reconciler.next_steps.situation import Situation
+from reconciler.next_steps.situation import NAMED_AT_ONCE, Situation
 from reconciler.text import count
 from reconciler.verdicts import Verdict
 
@@ -17,9 +17,11 @@ NOT_THIS_BROKERS = sorted({*ANOTHER_DISKS, "DUPLICATE_NODE_ID"})
 
 
 def as_another_user(known: Situation) -> Iterator[Step]:
-    """Look again as a user who may read every log dir."""
+    """Look again as a user who may read every log dir, and everything in it."""
+    named, more = known.unreadable[:NAMED_AT_ONCE], len(known.unreadable) - NAMED_AT_ONCE
+    others = f" and {count(more, 'place', 'places')} more" if more > 0 else ""
     yield Step(
-        f"this user may not read {', '.join(known.unreadable)}, so nothing is known of what lies there: become the "
+        f"this user may not read {', '.join(named)}{others}, so nothing is known of what lies there: become the "
         "broker's own user, or root, and look again",
         known.call.doctor(),
     )

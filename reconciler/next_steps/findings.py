@@ -4,6 +4,7 @@
 |--------------------------------------------------------|-----------------------------------------|
 | ABSENT, with a path / on a log dir that was not given  | ``findmnt`` / ``doctor … OTHER_LOG_DIR`` |
 | DAMAGED, DUPLICATE, NO_ID, CHECKPOINT_ENTRY, LEFTOVER  | ``repair`` of all log dirs              |
+| DAMAGED, which the system refuses to read              | ``doctor``                              |
 | STALE_ID, NOT_ASSIGNED, UNKNOWN_TOPIC                  | ``plan`` for all log dirs               |
 | STRAY / without topic ID, or its name was cut          | ``plan --strays`` / ``doctor``          |
 | MISSING                                                | ``preflight``: a start makes it anew    |
@@ -31,6 +32,9 @@ from reconciler.verdicts import Verdict, location_of
 MOUNTED = ToolCommand("findmnt", ("--real",))
 """Lists what is mounted where: asked about a path that is not there, the same program says nothing and fails."""
 
+_REFUSED = "cannot be read: "
+"""How a scan says that the system refuses, before the system's own words."""
+
 _Finding = Mapping[str, Any]
 _FindingStep = Callable[[_Finding, Call], Step]
 
@@ -43,6 +47,12 @@ def _absent(finding: _Finding, call: Call) -> Step:
 
 def _repaired(_: _Finding, call: Call) -> Step:
     return Step("plan what can be put right for certain; a plan is read before it is applied", call.repair())
+
+
+def _damaged(finding: _Finding, call: Call) -> Step:
+    """See to a file that is damaged; what the system refuses to read is none that a repair can put right."""
+    said = finding.get("evidence") or finding.get("problem") or ""
+    return _examined(finding, call) if _REFUSED in said else _repaired(finding, call)
 
 
 def _planned(_: _Finding, call: Call) -> Step:
@@ -125,9 +135,8 @@ def step_of_broker(call: Call) -> Step:
 
 FINDING_STEPS: Mapping[Verdict, _FindingStep] = {
     Verdict.ABSENT: _absent,
-    **dict.fromkeys(
-        (Verdict.DAMAGED, Verdict.DUPLICATE, Verdict.NO_ID, Verdict.CHECKPOINT_ENTRY, Verdict.LEFTOVER), _repaired
-    ),
+    Verdict.DAMAGED: _damaged,
+    **dict.fromkeys((Verdict.DUPLICATE, Verdict.NO_ID, Verdict.CHECKPOINT_ENTRY, Verdict.LEFTOVER), _repaired),
     **dict.fromkeys((Verdict.STALE_ID, Verdict.NOT_ASSIGNED, Verdict.UNKNOWN_TOPIC), _planned),
     Verdict.STRAY: _stray,
     Verdict.MISSING: _missing,

@@ -143,7 +143,8 @@ class Situation:
         copied: whether that is because one of the log dirs is a copy of another, or not this broker's.
         uncertain: damaged replicas, and replicas without topic ID, whose topic ID nothing makes certain.
         on_zookeeper: whether the broker runs in ZooKeeper mode for good, and so writes missing topic IDs by itself.
-        unreadable: log dirs that this user may not read, or something in them, so that nothing is known of it.
+        unreadable: what this user may not read, and the broker's own user perhaps may: log dirs, what lies in them,
+            and staging directories; nothing is known of what lies there.
         without_lock: log dirs without the lock file that every change needs, on whose disks no file can be made.
         freed: locations of the largest staged replicas on full disks whose time has not come; none where they would
             give back too little to matter.

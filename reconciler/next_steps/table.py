@@ -5,7 +5,8 @@ its steps, in this order; after a line that ends the list nothing can be said be
 
 | what is known                                                   | step                                             |
 |-----------------------------------------------------------------|--------------------------------------------------|
-| a log dir that this user may not read                           | ``doctor`` as the broker's user; the list ends   |
+| a log dir that this user may not read, something in it, or the  | ``doctor`` as the broker's user; the list ends   |
+| staging directory beside it                                     |                                                  |
 | a log dir is not there, or is not the expected one; the last    | ``findmnt --real``; if it is empty,              |
 | two steps are for a disk that is truly a new one                | ``kafka-storage.sh format``, or ``cp`` of        |
 |                                                                 | meta.properties, ``doctor``; the list ends       |

@@ -226,13 +226,8 @@ class PlanDraft:
             name, reason, judged, command = found[0]
             more = f", and {count(len(found) - 1, 'other')} like it" if len(found) > 1 else ""
             row = judged.observed or {}
-            finding = {
-                "log_dir": log_dir or None,
-                "name": name,
-                "topic": row.get("topic"),
-                "topic_id": row.get("topic_id"),
-                "broker": row.get("node_id"),
-            }
+            finding = {"log_dir": log_dir or None, "name": name, "broker": row.get("node_id"), "evidence": reason}
+            finding |= {key: row.get(key) for key in ("topic", "topic_id")}
             if command is None:
                 step = step_of_finding(verdict, finding, self._call(judged), explained=True)
                 shown = (None if step is None else step.text) or ""

@@ -48,7 +48,7 @@ ADVICE: Mapping[Verdict, Advice] = {
         "and a new one is in its place, it starts on that, makes the replicas anew and fetches them from the leaders.",
     ),
     Verdict.DAMAGED: Advice(
-        "A metadata file cannot be read, or does not say what it should.",
+        "A metadata file or its directory cannot be read, or the file does not say what it should.",
         "One such file takes the whole log dir offline, or keeps the broker from starting. Do not delete it: in KRaft "
         "mode a replica without its topic ID is set aside with all its data. 'logstore repair' plans what is certain.",
     ),

@@ -11,7 +11,8 @@ for Spark's columns. ``not`` is missing on purpose (``~True`` is -2 in Python): 
 |-------------------------------------------|--------------------------------------------|------------------|
 | log dir absent, or not the expected one   | –                                          | ABSENT           |
 | transient file beside the partition dirs  | –                                          | LEFTOVER         |
-| damaged partition.metadata or checkpoint  | any                                        | DAMAGED          |
+| damaged partition.metadata or checkpoint, | any                                        | DAMAGED          |
+| or a directory that cannot be read        |                                            |                  |
 | checkpoint entry without a replica        | –                                          | CHECKPOINT_ENTRY |
 | foreign name                              | –                                          | FOREIGN          |
 | `__cluster_metadata`, index cache         | –                                          | OK               |

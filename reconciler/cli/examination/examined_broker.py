@@ -35,6 +35,7 @@ from reconciler.cli.examination.staged_replicas import count_staged, recorded_el
 from reconciler.cli.frame import (
     Inputs,
     broker_in_question,
+    closed_at,
     forbidden_in,
     read_policy,
     run_join,
@@ -201,7 +202,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
         due_inside=due_inside,
         undecided=looked.undecided,
         on_zookeeper=start.asked.mode is Mode.ZOOKEEPER and not start.asked.migrating,
-        unreadable=tuple(filter(None, map(forbidden_in, call.log_dirs))),
+        unreadable=_closed(call.log_dirs, judged),
         repairable=looked.repairable,
         held=len(held),
         held_by=held[0][1] if held else "",
@@ -305,6 +306,16 @@ def _repair_evidence(found: Mapping[Verdict, FoundVerdict], evidence: _Evidence)
 def _start(call: Call, states: Mapping[str, DesiredState], now_ms: int) -> Preflight:
     seen = look_at_broker(call.log_dirs, call.metadata_log_dir)
     return preflight(seen, broker_in_question(call.release, call.mode, seen, states.values()), states, now_ms)
+
+
+def _closed(log_dirs: Sequence[str], judged: Sequence[Judged]) -> tuple[str, ...]:
+    """List what this user may not read, and the broker's own user perhaps may, each place once."""
+    rows = [each.observed for each in judged if each.verdict is Verdict.DAMAGED and each.observed is not None]
+    found = [*map(forbidden_in, log_dirs), *(closed_at(row["log_dir"], row["name"]) for row in rows)]
+    places: dict[str, str] = {}
+    for place in filter(None, found):
+        places.setdefault(os.path.abspath(place), place)
+    return tuple(places.values())
 
 
 def _obstacles(start: Preflight, runs: bool) -> tuple[Obstacle, ...]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reconciler.cli.frame.inputs import (
         Inputs,
         PathInLogDir,
+        closed_at,
         forbidden_in,
         is_inventory,
         log_dir_of_path,
@@ -106,6 +107,7 @@ else:
             "engines": ("AuditJob", "fit_address_space", "run_embedded", "run_join", "run_spark"),
             "inputs": (
                 "Inputs", "PathInLogDir", "forbidden_in", "is_inventory", "log_dir_of_path", "log_dirs_in",
+                "closed_at",
                 "read_inputs", "refuse_part_of_log_dir", "report_unreadable", "sort_inputs", "sort_paths",
             ),
             "lifecycle": (
@@ -137,7 +139,7 @@ __all__ = [
     "Exit", "Format", "Inputs", "InterruptedRunError", "KnownLogDirs", "OpenedLogDirs", "Page", "PartlyFailedError",
     "PathInLogDir", "Returning", "SecondLook", "SuggestingGroup", "TwinSearch", "abandon_output", "ask_again",
     "broker_in_question", "broker_options", "carry_out", "change_options", "change_store", "check_output",
-    "check_question", "choose_metadata", "describe_staged", "destination", "detail", "fallback_records",
+    "check_question", "choose_metadata", "closed_at", "describe_staged", "destination", "detail", "fallback_records",
     "fallback_records_option", "find_log_dirs", "fit_address_space", "forbidden_in", "interrupt_on_signals", "is_given",
     "is_inventory", "is_of_settings", "is_output_unread", "is_standard", "log_dir_of_path", "log_dirs_in",
     "may_be_unread", "metadata_option", "note_json", "on_signals", "open_page", "output_options",

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
-from layout import checkpoint, meta_properties
+from layout import checkpoint, meta_properties, partition_metadata
 from layout.directory_name import split_live
 from layout.scheme import STAGING_DIR
 from logstore import InventoryError
@@ -277,30 +276,34 @@ def _is_log_dir(path: str) -> bool:
 
 
 def forbidden_in(log_dir: str) -> str | None:
-    """Find what this user may not read, and the log dir's owner may: the log dir, its identity or a replica.
+    """Find what this user may not read, and the broker's own user perhaps may (:func:`logstore.scan.is_closed`).
 
-    It looks at the first few replicas: a user who is not the broker's may read all of them or none. What belongs to
-    somebody else than the log dir does is closed to the broker too, and a finding. None: there is nothing, or no log
-    dir either.
+    It looks at the log dir, its identity, the first few replicas and the staging directory: a user who is not the
+    broker's may read all replicas or none. None: there is nothing, or no log dir either.
     """
+    from logstore.scan import is_closed
+
     try:
         with os.scandir(log_dir) as found:
             replicas = list(islice((each.name for each in found if split_live(each.name)), _LOOKED_AT))
-        owner = os.stat(log_dir).st_uid
     except PermissionError:
         return log_dir
     except (OSError, ValueError):
         return None
-    if owner == os.geteuid():
-        return None
-    looked_at = (os.path.join(log_dir, name) for name in (meta_properties.FILE_NAME, *replicas))
-    return next((place for place in looked_at if _is_closed(place, owner)), None)
+    files = (f"{name}/{partition_metadata.FILE_NAME}" for name in replicas)
+    beside = f"../{os.path.basename(os.path.abspath(log_dir))}{STAGING_SUFFIX}"
+    looked_at = (meta_properties.FILE_NAME, *replicas, *files, STAGING_DIR, beside)
+    closed = next((name for name in looked_at if is_closed(log_dir, name)), None)
+    return None if closed is None else os.path.normpath(os.path.join(log_dir, closed))
 
 
-def _is_closed(place: str, owner: int) -> bool:
-    try:
-        status = os.lstat(place)
-    except OSError:
-        return False
-    needed = os.R_OK | os.X_OK if stat.S_ISDIR(status.st_mode) else os.R_OK
-    return status.st_uid == owner and not os.access(place, needed, effective_ids=True)
+def closed_at(log_dir: str, name: str) -> str | None:
+    """Find what this user may not read of a directory or file in a log dir, and the broker's own user perhaps may.
+
+    ``name``: as the rows of a scan have it. None: nothing is closed of it to this user alone.
+    """
+    from logstore.scan import is_closed
+
+    names = (name, f"{name}/{partition_metadata.FILE_NAME}")
+    closed = next((each for each in names if is_closed(log_dir, each)), None)
+    return None if closed is None else os.path.normpath(os.path.join(log_dir, closed))

@@ -95,6 +95,8 @@ def explain_directory(
     Raises:
         RefusedError: the metadata does not fit the log dir.
     """
+    if home is not None and home.name == f"../{os.path.basename(home.log_dir)}.{STAGING_DIR}":
+        return _explain_staging_root(path, home)
     name = read_name(path, home)
     kind = name.kind if row is None else DirectoryKind(row["kind"])
     topic = name.topic if row is None else row["topic"]
@@ -115,6 +117,19 @@ def explain_directory(
     if home is not None and states and kind not in (DirectoryKind.STAGED, DirectoryKind.INTERNAL):
         starts = with_metadata(starts, home, brokers, states)
     return Explanation(path, _WHAT[kind].format_map(values), rule or "", tuple(facts), starts)
+
+
+def _explain_staging_root(path: str, home: PathInLogDir) -> Explanation:
+    """Explain the directory beside a log dir in which its staged replicas lie."""
+    try:
+        held = count(
+            sum(parse_staged(each).kind is DirectoryKind.STAGED for each in os.listdir(path)), "staged replica"
+        )
+    except OSError as error:
+        held = f"not known: the directory {refusal(error)}"
+    what = "the staging directory of a log dir, beside it: no broker looks into it"
+    rule = f"the name is the log dir's and .{STAGING_DIR}"
+    return Explanation(path, what, rule, (("log dir", home.log_dir), ("holds", held)))
 
 
 def _is_directory(home: PathInLogDir, row: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from layout.checkpoint import OFFSET_CHECKPOINTS
 from layout.directory_name import DirectoryKind
 from layout.scheme import MARKER_FILE, Scheme
 from logstore.log_dir import LOCK_FILE
-from logstore.rows import VARYING
+from logstore.rows import VARYING, MetadataState
 from logstore.scan import KNOWN_FILES, Listing, list_log_dir
 
 
@@ -149,7 +149,9 @@ def test_a_folder_that_cannot_be_listed_is_reported_and_the_log_dir_goes_on(log_
     monkeypatch.setattr(os, "scandir", refusing)
     listing = list_log_dir(str(log_dir), Scheme.FLAT)
     assert _names(listing) == {"orders-0"}
-    assert "what lies in it is not known" in _rows(listing)["deleting"]["problem"]
+    row = _rows(listing)["deleting"]
+    assert "what lies in it is not known" in row["problem"]
+    assert row["metadata_state"] == MetadataState.UNREADABLE, "it is ours, and no stranger's"
 
 
 def test_a_log_dir_that_cannot_be_listed_is_an_error(log_dir: Any) -> None:

@@ -60,6 +60,19 @@ def test_what_nobody_wants_leads_to_a_plan_of_the_whole_broker_with_its_metadata
     assert step.text == f"logstore plan {D1} '{D2}' --metadata /meta -o {PLAN_FILE}"
 
 
+def test_what_the_system_refuses_to_read_leads_to_doctor_and_to_no_repair() -> None:
+    steps = [
+        step_of_finding(Verdict.DAMAGED, {**FINDING, **said}, CALL)
+        for said in (
+            {"evidence": "partition.metadata cannot be read: Permission denied; a broker takes the log dir offline"},
+            {"problem": "the directory cannot be read: Input/output error; what lies in it is not known"},
+            {"evidence": "partition.metadata: it is empty; a broker does not start"},
+        )
+    ]
+    verbs = [step.command.verb for step in steps if step is not None and isinstance(step.command, Command)]
+    assert verbs == ["doctor", "doctor", "repair"]
+
+
 def test_a_stray_leads_to_a_plan_that_takes_strays_and_a_duplicate_to_a_repair_of_both_disks() -> None:
     with_id = {**FINDING, "disk_topic_id": "AAECAwQFBgcICQoLDA0ODw"}
     stray, duplicate = (step_of_finding(verdict, with_id, CALL) for verdict in (Verdict.STRAY, Verdict.DUPLICATE))

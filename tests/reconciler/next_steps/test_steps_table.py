@@ -260,6 +260,12 @@ def test_a_disk_that_this_user_may_not_read_asks_for_another_user_and_for_no_mou
     assert step.why.startswith(f"this user may not read {D1}") and "broker's own user" in step.why
 
 
+def test_of_many_places_that_this_user_may_not_read_only_some_are_named() -> None:
+    (step,) = next_steps(Situation(CALL, unreadable=tuple(f"{D1}/orders-{number}" for number in range(8))))
+    assert f"{D1}/orders-4 and 3 places more, so nothing is known" in step.why
+    assert f"{D1}/orders-5" not in step.why
+
+
 def test_a_disk_in_the_place_of_a_registered_one_is_looked_at_and_not_asked_for_again() -> None:
     fleet = {"LOG_DIR_NOT_REGISTERED": "/disk/2", "LOG_DIR_NOT_SEEN": "x"}
     first, *rest = next_steps(Situation(CALL, {Verdict.STALE_ID: FoundVerdict(1)}, fleet))

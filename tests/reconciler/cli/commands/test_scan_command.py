@@ -262,6 +262,30 @@ def test_a_user_who_may_not_read_what_the_brokers_own_user_may_is_told_so(
 
 
 @pytest.mark.root
+def test_a_staging_directory_that_may_not_be_read_is_ours_and_is_never_moved_away(run: Run, as_nobody: Run) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        log_dir = make_log_dir(Path(folder) / "disk-1", 1, {"orders-0": ORDERS})
+        staged = Path(f"{log_dir}.deleting")
+        staged.mkdir(mode=0o700)
+        assert "this user may not read" not in run("doctor", log_dir).stdout  # loads what nobody may not load
+        run("audit", log_dir)
+        looked, audited = as_nobody("doctor", log_dir), as_nobody("audit", log_dir)
+        explained = as_nobody("explain", staged)
+        os.chown(log_dir, 65534, 65534)
+        own = as_nobody("doctor", log_dir)
+    for result in (looked, own):
+        said = " ".join(result.stdout.split())
+        assert result.exit_code == 4, result.output
+        assert f"1. this user may not read {staged}, so nothing is known of what lies there: become the broker" in said
+        assert "mv " not in said and "2. " not in said, "it may hold the only way back of what was staged"
+    assert (audited.exit_code, explained.exit_code) == (4, 4)
+    assert "is not Kafka's" not in audited.output + explained.output
+    assert f"Next: logstore doctor {log_dir}" in audited.output
+    assert "is the staging directory of a log dir, beside it" in explained.stdout
+
+
+@pytest.mark.root
 def test_no_verb_says_that_nothing_is_there_where_it_may_not_look(as_nobody: Run) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
