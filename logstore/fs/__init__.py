@@ -17,7 +17,7 @@ from logstore.fs.durable import (
     sync_all,
     write_new_file,
 )
-from logstore.fs.small_file import READ_FLAGS, kind_of_file, read_small_file, refusal
+from logstore.fs.small_file import READ_FLAGS, kind_of_file, read_small_file, refusal, when_refused
 
 __all__ = [
     "DIRECTORY_FLAGS",
@@ -43,5 +43,6 @@ __all__ = [
     "rename_exclusively",
     "replace_file",
     "sync_all",
+    "when_refused",
     "write_new_file",
 ]

@@ -86,6 +86,18 @@ def kind_of_file(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "of an unknown type")
 
 
+_FORBIDDEN = tuple(os.strerror(number) for number in (errno.EACCES, errno.EPERM))
+
+
+def when_refused(clause: str) -> str:
+    """Add to a clause of :func:`refusal` what a broker does that is refused as well (FACTS §1.6).
+
+    Where this user may not read, the broker's own user perhaps may.
+    """
+    broker = "a broker that may not either" if clause.endswith(_FORBIDDEN) else "a broker"
+    return f"{clause}; {broker} takes the log dir offline"
+
+
 def refusal(error: OSError) -> str:
     """Say in a clause why the system refused: a link that was not followed, or the system's own words."""
     if error.errno == errno.ELOOP:

@@ -17,7 +17,7 @@ from layout import checkpoint
 from layout.errors import BrokerEffect, DamagedFileError
 from layout.topic import TopicPartition
 from logstore.errors import ChangeRefusedError, UnreadableFileError
-from logstore.fs import Directory, Disk, read_small_file, replace_file
+from logstore.fs import Directory, Disk, read_small_file, replace_file, when_refused
 from logstore.log_dir.lock import find_lock_holder
 from logstore.rows import Kind, MetadataState, Row, plain_row
 
@@ -71,7 +71,7 @@ def read_offset_checkpoints(log_dir: str) -> OffsetCheckpoints:
             data = read_small_file(f"{log_dir}/{file}", CHECKPOINT_LIMIT)
             entries = checkpoint.parse_offsets(data, file) if data else {}
         except UnreadableFileError as error:
-            problem = f"{file} {error}; {BrokerEffect.LOG_DIR_OFFLINE}"
+            problem = when_refused(f"{file} {error}")
             found.damaged.append(_damaged_row(file, MetadataState.UNREADABLE, problem))
         except DamagedFileError as error:
             forgiven = error.effect is BrokerEffect.NONE

@@ -15,7 +15,7 @@ from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
 from logstore.arguments import check_fields
 from logstore.errors import InvalidArgumentError, UnreadableFileError
-from logstore.fs import read_small_file
+from logstore.fs import read_small_file, when_refused
 from logstore.rows import MetadataState
 
 META_PROPERTIES_LIMIT = 1 << 16
@@ -57,7 +57,7 @@ def read_identity(log_dir: str, expected: ExpectedIdentity | None = None) -> Ide
     try:
         data = read_small_file(f"{log_dir}/{name}", META_PROPERTIES_LIMIT)
     except UnreadableFileError as error:
-        return IdentityFound(None, MetadataState.UNREADABLE, f"{name} {error}; a broker takes the log dir offline")
+        return IdentityFound(None, MetadataState.UNREADABLE, when_refused(f"{name} {error}"))
     if data is None:
         return _unknown(
             MetadataState.MISSING,

@@ -1,6 +1,6 @@
-"""Tells what this user may not read in a log dir, and its broker perhaps may: nothing is found out about the disk then.
+"""Says what this user may not read in a log dir, and its broker perhaps may: of the disk nothing is known then.
 
-A broker runs as the owner of its log dir, as far as can be told from here. What its owner may not read either, or what
+A broker runs as the owner of its log dir, as far as is known from here. What its owner may not read either, or what
 belongs to somebody else, is closed to the broker too, and a finding; but nothing is closed to a broker that runs as
 root. The log dir itself is closed for now whoever owns it: a mount point that is root's says nothing about its broker.
 """

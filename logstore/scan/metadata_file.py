@@ -18,7 +18,7 @@ from layout.errors import BrokerEffect, DamagedFileError
 from layout.ids import TopicId
 from layout.partition_metadata import EmptyFileError, PartitionMetadata, ZeroTopicIdError
 from logstore.errors import UnreadableFileError
-from logstore.fs import READ_FLAGS, read_small_file
+from logstore.fs import READ_FLAGS, read_small_file, when_refused
 from logstore.rows import MetadataState
 from logstore.tunables import FIRST_READ_BYTES
 
@@ -150,7 +150,7 @@ def _learn(data: bytes, known: dict[bytes, str]) -> str | None:
 
 def unreadable(obstacle: str) -> TopicIdFound:
     """Give the topic ID columns of a directory that cannot be read, for a reason in a clause."""
-    return None, MetadataState.UNREADABLE.value, f"{obstacle}; a broker takes the log dir offline", None
+    return None, MetadataState.UNREADABLE.value, when_refused(obstacle), None
 
 
 def check_against_name(found: TopicIdFound, of_name: TopicId | None) -> TopicIdFound:

@@ -159,7 +159,7 @@ def _take_entry(seen: DirectorySeen, descriptor: int, entry: os.DirEntry[str]) -
     if not entry.is_file(follow_symlinks=False):
         return
     # The system checks the permissions, so that no segment has to be opened.
-    if not os.access(name, os.R_OK, dir_fd=descriptor) and _is_there(descriptor, name):
+    if not os.access(name, os.R_OK, dir_fd=descriptor, effective_ids=True) and _is_there(descriptor, name):
         _keep_name(seen.unreadable, name)
     stem = name.partition(".")[0]
     if name.endswith(_USUAL_ENDS) and len(stem) == 20 and stem.isascii() and stem.isdecimal() and name.count(".") == 1:

@@ -261,6 +261,7 @@ RULE_COMMANDS: Mapping[str, Callable[[str, str, Call], Command | ToolCommand]] =
     "absent_log_dir": lambda *_: MOUNTED,
     "unusable_log_dir": _at_log_dir("ls", "-lad"),
     "damaged_identity": _explain,
+    "closed_to_this_user": lambda _, __, call: call.preflight(),  # as another user
     "lock_held": _tool("fuser", "-v"),
     "full_disk": lambda _, __, call: call.doctor(),
     "damaged_checkpoint": _repair,

@@ -15,6 +15,7 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from layout import meta_properties
 from layout.ids import TopicId
 from logstore import ChangeFailedError, LogStoreError, OfflineLogDirError
 from logstore.log_dir import ExpectedIdentity, LogDir, read_identity
@@ -32,7 +33,7 @@ from logstore.repair import (
     replicas_with_directory,
 )
 from logstore.rows import VARYING, MetadataState
-from logstore.scan import Folder, ScanOptions, scan_directories
+from logstore.scan import Folder, ScanOptions, is_closed, scan_directories
 from logstore.staging import Staged
 from logstore.store import LogStore, Replica
 from reconciler.plan.history import read_history
@@ -221,6 +222,12 @@ def strangers(log_dirs: Sequence[PlannedLogDir], *, unreadable: bool) -> Iterato
         unreadable: let one pass whose disk fails; it is offline, and each of its actions is reported as failed.
     """
     for log_dir in log_dirs:
+        if is_closed(log_dir.path, meta_properties.FILE_NAME):
+            yield (
+                f"this user may not read {log_dir.path}, so nothing tells whether it is the log dir that it was made "
+                "for: become the broker's own user, or root"
+            )
+            continue
         found = read_identity(log_dir.path, ExpectedIdentity(log_dir.cluster_id, log_dir.node_id, log_dir.directory_id))
         if found.state is not MetadataState.OK and not (unreadable and found.state is MetadataState.UNREADABLE):
             yield f"{log_dir.path} is not the log dir that it was made for: {found.problem}"

@@ -16,11 +16,20 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from layout import meta_properties, partition_metadata
 from layout.log_dir_set import FailedLogDir
 from layout.meta_properties import MetaProperties
 from logstore.fs import kind_of_file, refusal
 from logstore.rows import Kind, MetadataState, utf8
-from logstore.scan import METADATA_LOG, DirectorySeen, FileDamage, damaged_checkpoints, look_into_directories, scan_all
+from logstore.scan import (
+    METADATA_LOG,
+    DirectorySeen,
+    FileDamage,
+    damaged_checkpoints,
+    is_closed,
+    look_into_directories,
+    scan_all,
+)
 from reconciler.desired import DesiredState
 from reconciler.text import json_objects
 from reconciler.verdicts import Judged, Row, Verdict, compare
@@ -55,6 +64,8 @@ class SeenLogDir:
     checkpoints: Sequence[FileDamage] = ()
     for_replicas: bool = True
     """Whether the path is in ``log.dirs``; False: a separate metadata log dir."""
+    closed: frozenset[str] = frozenset()
+    """What this user may not read, and the broker's own user perhaps may: paths below the log dir, "." for itself."""
     free_bytes: int | None = None
     """What is free on its disk for others than root, as :func:`free_room` counts it; None: not known."""
 
@@ -127,6 +138,8 @@ def look_at_broker(paths: Sequence[str], metadata_log_dir: str | None = None) ->
         there, obstacle, directories = _enter(path)
         observation = observed[path]
         identity = _identity(observation.state, observation.identity, observation.problem)
+        checkpoints = damaged_checkpoints(path) if there and obstacle is None else []
+        suspects = _suspects(obstacle, identity, directories, checkpoints)
         rows = list(json_objects(observation.rows.select(_COLUMNS)))
         for row in rows:
             row["log_dir"] = utf8(path)
@@ -142,12 +155,35 @@ def look_at_broker(paths: Sequence[str], metadata_log_dir: str | None = None) ->
                 bool(rows[0]["clean_shutdown"]),
                 rows,
                 directories,
-                damaged_checkpoints(path) if there and obstacle is None else (),
+                checkpoints,
                 path != apart,
+                frozenset(utf8(name) for name in suspects if is_closed(path, name)),
                 free_room(path),
             )
         )
     return SeenBroker.of(seen, None if metadata_log_dir is None else utf8(metadata_log_dir))
+
+
+def _suspects(
+    obstacle: str | None,
+    identity: MetaProperties | FailedLogDir | None,
+    directories: Iterable[DirectorySeen],
+    checkpoints: Iterable[FileDamage],
+) -> Iterator[str]:
+    """Yield what could not be used, as paths below the log dir: some of it may be closed to this user alone."""
+    if obstacle is not None:
+        yield "."
+        return
+    if isinstance(identity, FailedLogDir):
+        yield meta_properties.FILE_NAME
+    for each in directories:
+        if each.obstacle is not None:
+            yield each.name
+        damaged = [damage.file for damage in each.damage]
+        if each.metadata.state is MetadataState.UNREADABLE:
+            damaged.append(partition_metadata.FILE_NAME)
+        yield from (f"{each.name}/{file}" for file in dict.fromkeys((*each.unreadable, *damaged)))
+    yield from (damage.file for damage in checkpoints)
 
 
 def free_room(path: str) -> int | None:

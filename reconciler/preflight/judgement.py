@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from layout.directory_name import DirectoryKind
 from logstore.rows import Kind
 from reconciler.desired import Completeness, DesiredState
+from reconciler.preflight.closed_rules import closed_findings, is_of_refusal
 from reconciler.preflight.evidence import SeenBroker, find_wants
 from reconciler.preflight.file_rules import file_findings
 from reconciler.preflight.known_releases import knows_level, release_of_level
@@ -103,6 +104,7 @@ def preflight(broker: SeenBroker, asked: BrokerAsked, states: Mapping[str, Desir
         *_empty_metadata(broker, asked, states),
         *_level_too_new(asked, states),
     ]
+    findings = [*closed_findings(broker), *(each for each in findings if not is_of_refusal(each, broker))]
     findings += consequences(broker, asked, findings)
     speaks = any(want.is_judged for want in wants.of.values()) or bool(wants.nowhere)
     replicas = any(row["kind"] in _CURRENT for row in rows)

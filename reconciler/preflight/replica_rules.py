@@ -98,7 +98,7 @@ def replica_findings(broker: SeenBroker, asked: BrokerAsked, wants: BrokerWants)
     nowhere = {(each["topic"], each["partition"]): each for each in wanted}
     yield from _futures(replicas, loading, nowhere)
     yield from _search_note(replicas, loading)
-    yield from _nowhere(nowhere.values())
+    yield from _nowhere(nowhere.values(), all_read=not any("." in each.closed for each in broker.distinct.values()))
 
 
 def _place(log_dir: SeenLogDir, seen: DirectorySeen, row: Row | None) -> FindingPlace:
@@ -349,8 +349,16 @@ def _search_note(replicas: list[_LoadedReplica], loading: _LoadedReplicas) -> It
         yield Finding(StartEffect.NOT_SERVED, "full_request_fails", sentence, bare[0].place, replicas=len(bare))
 
 
-def _nowhere(nowhere: Iterable[Row]) -> Iterator[Finding]:
-    """Find replicas that are wanted here and on none of the log dirs: a broker creates them (FACTS §4.2, §4.3)."""
+def _nowhere(nowhere: Iterable[Row], *, all_read: bool) -> Iterator[Finding]:
+    """Find replicas that are wanted here and on none of the log dirs: a broker creates them (FACTS §4.2, §4.3).
+
+    Where not ``all_read``, they may lie in a log dir that only this user may not read.
+    """
+    nowhere = list(nowhere)
+    if nowhere and not all_read:
+        sentence = f"{count(len(nowhere), 'replica')} wanted here on none of the log dirs that this user may read"
+        yield Finding(StartEffect.UNKNOWN, "missing", sentence, replicas=len(nowhere))
+        return
     others = 0
     for wanted in nowhere:
         if is_only_in_sync(wanted):

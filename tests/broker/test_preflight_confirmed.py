@@ -3,7 +3,8 @@
 The cases are in ``preflight_cases``; of each the answer is compared as a whole: whether the broker starts, which disks
 go offline, which directories are deleted, replaced or set aside. Some rules no broker here can confirm:
 
-    unreadable_directory, unreadable_file    who runs the tests may be root, whom no permission stops
+    unreadable_directory, unreadable_file, closed_to_this_user
+                                             who runs the tests may be root, whom no permission stops
     stray_search_fails                       KRaft of 3.0 to 3.6 alone; none of these is among the releases
     quorum_state_too_new                     KRaft before 3.8, of which there is none either
     feature_level_too_new                    a broker of an older release than its cluster's, which no case starts
@@ -37,7 +38,7 @@ WAYS = ["-".join(way) for way in EACH_WAY]
 BROKERS = 4
 NOT_HERE = {
     *("unreadable_directory", "unreadable_file", "stray_search_fails", "quorum_state_too_new", "full_request_fails"),
-    "feature_level_too_new",
+    *("feature_level_too_new", "closed_to_this_user"),
 }
 ON_THEIR_OWN = {"empty_metadata", "full_disk"}
 """By a test of their own: below, and in ``test_operator_heals_brokers`` on disks that are full."""

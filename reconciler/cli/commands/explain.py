@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from reconciler.cli.frame import (
     Exit,
     Format,
+    PartlyFailedError,
     choose_metadata,
     fallback_records,
     forbidden_in,
@@ -17,6 +18,7 @@ from reconciler.cli.frame import (
     log_dir_of_path,
     log_dirs_in,
     open_page,
+    report_closed,
     sort_inputs,
     write_document,
 )
@@ -61,12 +63,16 @@ def run(
 def _explain(path: str, call: Call, now_ms: int) -> Explanation:
     try:
         os.lstat(path)
+    except PermissionError as error:
+        refused = f"{path} cannot be read: {error.strerror}"
+        raise PartlyFailedError(f"{refused}: become the broker's own user, or root, and ask again") from error
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     home, fallback = log_dir_of_path(path), fallback_records(call.fallback)
     closed = forbidden_in(path) if home is None else None
     if closed is not None:
-        raise UsageError(f"{closed} cannot be read: {os.strerror(errno.EACCES)}; nothing is known of what lies there")
+        refused = os.strerror(errno.EACCES)
+        raise PartlyFailedError(f"{closed} cannot be read: {refused}; nothing is known of what lies there")
     rows = [] if home is None else scan_rows(home.log_dir, fallback)
     row = next((each for each in rows if home is not None and each["name"] == home.name), None)
     given = tuple(dict.fromkeys(map(os.path.abspath, log_dirs_in(call.log_dirs) if call.log_dirs else ())))
@@ -84,6 +90,7 @@ def _explain(path: str, call: Call, now_ms: int) -> Explanation:
         explained = explain_file(path, home)
     if home is None:
         return explained
+    report_closed([(home.log_dir, home.name)])
     sources = call.metadata or tuple(state.identity.location for state in states)
     call = replace(call, log_dirs=(home.log_dir, *others), metadata=sources)
     return replace(explained, verdicts=judge_name(home, rows, states, call, now_ms))

@@ -29,6 +29,7 @@ from reconciler.cli.frame import (
     destination,
     fallback_records,
     find_log_dirs,
+    forbidden_in,
     is_given,
     is_standard,
     parse_duration_option,
@@ -133,7 +134,7 @@ def run(
         plan = _planned(view, choice, now_ms)
     except GatesShutError as error:
         metrics.take(read_plan, error.plan, [refusal.gate for refusal in error.refusals])
-        return metrics.written(show_refused(error, context, Format(form), output, call))
+        return metrics.written(show_refused(error, context, Format(form), output, call, log_dirs=inputs.log_dirs))
     metrics.take(read_plan, plan)
     _show(plan, Format(form), output)
     _say_sum(plan, choice)
@@ -148,8 +149,19 @@ def _read_view(readings: Readings, view: PlanView, now_ms: int, most_topics: int
         read_metadata(readings, state.identity, now_ms)
 
 
-def show_refused(error: GatesShutError, context: click.Context, form: Format, output: str | None, call: Call) -> Exit:
-    """Show a refused plan and every shut gate, and write no file that could be applied."""
+def show_refused(
+    error: GatesShutError,
+    context: click.Context,
+    form: Format,
+    output: str | None,
+    call: Call,
+    *,
+    log_dirs: Sequence[str] = (),
+) -> Exit:
+    """Show a refused plan and every shut gate, and write no file that could be applied.
+
+    Where this user may not read one of the ``log_dirs``, no gate is to be opened, but another user has to ask.
+    """
     if form is Format.TABLE and output != "-":
         show_plan(error.plan)
     for refusal in error.refusals:
@@ -160,6 +172,10 @@ def show_refused(error: GatesShutError, context: click.Context, form: Format, ou
     step: Step | None = Step("to plan all the same", command_that_opens(context, options))
     if len(options) < len(error.refusals):
         step = step_of_fleet("DUPLICATE_DIRECTORY_ID", call)
+    closed = next(filter(None, map(forbidden_in, log_dirs)), None)
+    if closed is not None:
+        why = f"this user may not read {closed}: become the broker's own user, or root, and plan again"
+        step = Step(why, command_that_opens(context, ()))
     if step is not None:
         say_step(step, level=Level.WARNING)
     return Exit.REFUSED

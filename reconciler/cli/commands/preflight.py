@@ -165,7 +165,7 @@ def _write_json(
         {
             "log_dir": each.path,
             "is_metadata_log_dir": answer.asked.reads_metadata_log and each.canonical == seen.metadata_log_dir,
-            "would_be_online": each.path not in offline,
+            "would_be_online": None if "." in each.closed else each.path not in offline,
             "lock_held_by": each.lock_held_by,
         }
         for each in seen.log_dirs

@@ -202,7 +202,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
         due_inside=due_inside,
         undecided=looked.undecided,
         on_zookeeper=start.asked.mode is Mode.ZOOKEEPER and not start.asked.migrating,
-        unreadable=_closed(call.log_dirs, judged),
+        unreadable=_closed(call.log_dirs, judged, start),
         repairable=looked.repairable,
         held=len(held),
         held_by=held[0][1] if held else "",
@@ -308,14 +308,13 @@ def _start(call: Call, states: Mapping[str, DesiredState], now_ms: int) -> Prefl
     return preflight(seen, broker_in_question(call.release, call.mode, seen, states.values()), states, now_ms)
 
 
-def _closed(log_dirs: Sequence[str], judged: Sequence[Judged]) -> tuple[str, ...]:
+def _closed(log_dirs: Sequence[str], judged: Sequence[Judged], start: Preflight) -> tuple[str, ...]:
     """List what this user may not read, and the broker's own user perhaps may, each place once."""
     rows = [each.observed for each in judged if each.verdict is Verdict.DAMAGED and each.observed is not None]
     found = [*map(forbidden_in, log_dirs), *(closed_at(row["log_dir"], row["name"]) for row in rows)]
-    places: dict[str, str] = {}
-    for place in filter(None, found):
-        places.setdefault(os.path.abspath(place), place)
-    return tuple(places.values())
+    places = [each.place for each in start.findings if each.rule == "closed_to_this_user"]
+    found += [os.path.normpath(f"{place.log_dir}/{place.name}") for place in places]
+    return tuple(dict.fromkeys(os.path.abspath(path) for path in found if path is not None))
 
 
 def _obstacles(start: Preflight, runs: bool) -> tuple[Obstacle, ...]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         log_dirs_in,
         read_inputs,
         refuse_part_of_log_dir,
+        report_closed,
         report_unreadable,
         sort_inputs,
         sort_paths,
@@ -107,8 +108,8 @@ else:
             "engines": ("AuditJob", "fit_address_space", "run_embedded", "run_join", "run_spark"),
             "inputs": (
                 "Inputs", "PathInLogDir", "forbidden_in", "is_inventory", "log_dir_of_path", "log_dirs_in",
-                "closed_at",
-                "read_inputs", "refuse_part_of_log_dir", "report_unreadable", "sort_inputs", "sort_paths",
+                "closed_at", "read_inputs", "refuse_part_of_log_dir", "report_unreadable", "sort_inputs",
+                "sort_paths", "report_closed",
             ),
             "lifecycle": (
                 "SETTINGS", "Commands", "Exit", "InterruptedRunError", "PartlyFailedError", "abandon_output",
@@ -145,8 +146,8 @@ __all__ = [
     "may_be_unread", "metadata_option", "note_json", "on_signals", "open_page", "output_options",
     "parse_duration_option", "parse_rate", "parse_share", "parse_size", "passed_on_fallback_option",
     "passed_on_options", "policy_option", "read_inputs", "read_policy", "refuse_inside", "refuse_part_of_log_dir",
-    "refuse_unrecovered", "report_unreadable", "run_embedded", "run_join", "run_spark", "say", "say_assumed_release",
-    "say_in_use", "say_incomplete", "say_problems", "say_step", "say_warnings", "scan_options", "show_busy",
-    "show_text", "since", "sort_inputs", "sort_paths", "tell_of", "user_name", "warn", "why_in_use", "with_progress",
-    "without_settings", "words_of_call", "write_change", "write_document", "write_rows",
+    "refuse_unrecovered", "report_closed", "report_unreadable", "run_embedded", "run_join", "run_spark", "say",
+    "say_assumed_release", "say_in_use", "say_incomplete", "say_problems", "say_step", "say_warnings", "scan_options",
+    "show_busy", "show_text", "since", "sort_inputs", "sort_paths", "tell_of", "user_name", "warn", "why_in_use",
+    "with_progress", "without_settings", "words_of_call", "write_change", "write_document", "write_rows",
 ]  # fmt: skip

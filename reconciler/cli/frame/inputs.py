@@ -31,6 +31,7 @@ from logstore.rows import (
 from reconciler.cli.frame.lifecycle import detail, say_incomplete, warn
 from reconciler.errors import UsageError
 from reconciler.next_steps import Call
+from reconciler.text import count
 
 STAGING_SUFFIX = f".{STAGING_DIR}"
 _LOOKED_AT = 16
@@ -295,6 +296,20 @@ def forbidden_in(log_dir: str) -> str | None:
     looked_at = (meta_properties.FILE_NAME, *replicas, *files, STAGING_DIR, beside)
     closed = next((name for name in looked_at if is_closed(log_dir, name)), None)
     return None if closed is None else os.path.normpath(os.path.join(log_dir, closed))
+
+
+def report_closed(places: Iterable[tuple[str, str]]) -> None:
+    """Report what this user may not read, by log dir and name, where :func:`report_unreadable` named nothing of it."""
+    named: dict[str, bool] = {}
+    found = []
+    for log_dir, name in places:
+        closed = closed_at(log_dir, name)
+        if closed is not None and not named.setdefault(log_dir, forbidden_in(log_dir) is not None):
+            found.append(closed)
+    if found:
+        others = f", and {count(len(found) - 1, 'other')} like it" if len(found) > 1 else ""
+        refused = os.strerror(errno.EACCES)
+        say_incomplete(f"{found[0]} cannot be read: {refused}{others}; nothing is known of what lies there")
 
 
 def closed_at(log_dir: str, name: str) -> str | None:

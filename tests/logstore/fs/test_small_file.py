@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logstore import UnreadableFileError
-from logstore.fs import READ_FLAGS, kind_of_file, read_small_file, refusal
+from logstore.fs import READ_FLAGS, kind_of_file, read_small_file, refusal, when_refused
 from logstore.tunables import FIRST_READ_BYTES
 
 
@@ -104,3 +105,18 @@ def test_the_flags_for_reading_refuse_a_link_and_wait_for_no_fifo(tmp_path: Path
     with pytest.raises(OSError, match="symbolic links"):
         os.open(tmp_path / "link", READ_FLAGS)
     os.close(os.open(tmp_path / "fifo", READ_FLAGS))
+
+
+@pytest.mark.parametrize(
+    ("number", "broker"),
+    [
+        (errno.EACCES, "a broker that may not either"),
+        (errno.EPERM, "a broker that may not either"),
+        (errno.EIO, "a broker"),
+    ],
+)
+def test_what_this_user_may_not_read_takes_a_log_dir_offline_only_where_its_broker_may_not_either(
+    number: int, broker: str
+) -> None:
+    clause = refusal(OSError(number, os.strerror(number)))
+    assert when_refused(f"orders-0 {clause}") == f"orders-0 {clause}; {broker} takes the log dir offline"

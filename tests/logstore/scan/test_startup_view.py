@@ -94,8 +94,8 @@ def test_of_long_lists_only_the_beginning_is_kept(log_dir: Path) -> None:
 
 
 def test_files_that_may_not_be_read_are_reported(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def access(name: str, mode: int, *, dir_fd: int) -> bool:
-        assert mode == os.R_OK and dir_fd >= 0
+    def access(name: str, mode: int, *, dir_fd: int, effective_ids: bool) -> bool:
+        assert mode == os.R_OK and dir_fd >= 0 and effective_ids, "as it would be opened"
         return not name.endswith(".index")
 
     monkeypatch.setattr(startup_module.os, "access", access)
@@ -103,7 +103,7 @@ def test_files_that_may_not_be_read_are_reported(log_dir: Path, monkeypatch: pyt
 
 
 def test_a_file_that_vanished_meanwhile_is_not_reported(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def access(name: str, mode: int, *, dir_fd: int) -> bool:
+    def access(name: str, mode: int, *, dir_fd: int, effective_ids: bool) -> bool:
         os.unlink(name, dir_fd=dir_fd)
         return False
 

@@ -59,6 +59,12 @@ def unreadable(folder: Path) -> SeenBroker:
     return SeenBroker.of([dataclasses.replace(only, directories=directories)])
 
 
+def closed(folder: Path) -> SeenBroker:
+    """A log dir whose first partition dir only this user may not read."""
+    (only,) = unreadable(folder).log_dirs
+    return SeenBroker.of([dataclasses.replace(only, closed=frozenset({"orders-0"}))])
+
+
 def full(folder: Path, free: int = 0) -> SeenBroker:
     """A log dir on a disk with few bytes free, or none."""
     seen = look_at_broker([str(folder)])
@@ -135,6 +141,7 @@ SCENARIOS: list[tuple[str, StartEffect, Scenario]] = [
     ("unusable_log_dir", OFFLINE, lambda p: two(kraft_log_dir(p / "1"), with_file(p, "2") / "2")),
     ("damaged_identity", OFFLINE, lambda p: two(
         kraft_log_dir(p / "1"), with_file(log_dir(p / "2"), meta_properties.FILE_NAME, b"version=9\n"))),
+    ("closed_to_this_user", StartEffect.UNKNOWN, lambda p: ask(closed(kraft_log_dir(p, ["orders-0"])))),
     ("lock_held", STOPS, in_use),
     ("full_disk", StartEffect.UNKNOWN, lambda p: ask(full(log_dir(p, ["orders-0"])))),
     ("damaged_checkpoint", OFFLINE, lambda p: two(

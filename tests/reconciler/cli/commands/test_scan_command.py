@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,9 +20,12 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
 
+from layout import meta_properties
+from layout.ids import DirectoryId, TopicId
+from layout.meta_properties import MetaProperties
 from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION, inventory
 from tests.patience import PATIENCE_S
-from tests.reconciler.cli.conftest import ORDERS, make_log_dir, shown_space
+from tests.reconciler.cli.conftest import CLUSTER, ORDERS, make_log_dir, shown_space
 
 Run = Callable[..., Result]
 NAMES = {".", "orders-0", "orders-1"}
@@ -286,6 +290,41 @@ def test_a_staging_directory_that_may_not_be_read_is_ours_and_is_never_moved_awa
 
 
 @pytest.mark.root
+def test_of_a_log_dir_that_only_this_user_may_not_read_nothing_is_said_of_its_broker(
+    run: Run, as_nobody: Run, cluster
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        kept = make_log_dir(Path(folder) / "disk-1", 1, {"orders-0": ORDERS})
+        log_dir = make_log_dir(Path(folder) / "disk-2", 1, {"orders-1": ORDERS, "gone-0": TopicId.from_halves(9, 9)})
+        own = meta_properties.encode(MetaProperties(1, CLUSTER, 1, DirectoryId.from_halves(78, 1)), "today")
+        (log_dir / meta_properties.FILE_NAME).write_bytes(own)
+        shutil.copytree(cluster.metadata, f"{folder}/meta")
+        disks, asked = (kept, log_dir), ("--metadata", f"{folder}/meta")
+        made = run("plan", *disks, *asked, "--max-share", "100%", "-o", f"{folder}/plan.json")
+        assert made.exit_code == 1, made.output
+        for verb in ("apply", "preflight", "explain"):
+            run(verb, "--help")
+        log_dir.chmod(0)
+        asked_first = as_nobody("preflight", *disks, *asked)
+        applied = as_nobody("apply", f"{folder}/plan.json")
+        planned = as_nobody("plan", *disks, *asked)
+        explained = as_nobody("explain", log_dir / "orders-1")
+    assert (asked_first.exit_code, "offline" in asked_first.output) == (4, False), asked_first.output
+    assert "ask as the broker's own user, or as root. Next: logstore preflight" in asked_first.stderr
+    become = "become the broker's own user, or root"
+    assert applied.exit_code == 3
+    assert f"this user may not read {log_dir}, so nothing tells whether it is the log dir that it was" in applied.stderr
+    assert planned.exit_code == 3
+    assert f"next: this user may not read {log_dir}: {become}, and plan again" in planned.stderr
+    assert "--allow" not in planned.stderr.splitlines()[-1]
+    assert (explained.exit_code, explained.stdout) == (4, "")
+    assert f"orders-1 cannot be read: Permission denied: {become}" in explained.stderr
+    for result in (applied, planned, explained):
+        assert become in result.stderr, result.output
+
+
+@pytest.mark.root
 def test_no_verb_says_that_nothing_is_there_where_it_may_not_look(as_nobody: Run) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
@@ -301,7 +340,7 @@ def test_no_verb_says_that_nothing_is_there_where_it_may_not_look(as_nobody: Run
         assert (result.exit_code, result.stdout) == (4, ""), result.output
         assert "Permission denied" in result.stderr
     assert "nothing was chosen of what could be read" in restored.stderr
-    assert (explained.exit_code, explained.stdout) == (2, "")
+    assert (explained.exit_code, explained.stdout) == (4, "")
     assert "disk-1 cannot be read: Permission denied; nothing is known of what lies there" in explained.stderr
 
 

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,11 @@ from logstore.scan import scan
 from reconciler.cli.frame import (
     NO_METADATA,
     choose_metadata,
+    closed_at,
     forbidden_in,
     is_inventory,
     refuse_part_of_log_dir,
+    report_closed,
     report_unreadable,
     say_problems,
     sort_inputs,
@@ -157,6 +160,20 @@ def test_a_disk_that_cannot_be_listed_is_reported_and_stays_among_the_log_dirs(
     assert capsys.readouterr().err == ""
     told = {path: forbidden_in(path) for path in (str(closed), *cluster.log_dirs, str(cluster.folder / "absent"))}
     assert [place for place in told.values() if place] == [str(closed)]
+
+
+def test_what_is_closed_beyond_what_was_looked_at_first_is_reported_once_for_all(
+    cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = cluster.log_dirs[:2]
+    closed = {(one, "meta.properties"), (one, "orders-7"), (two, "orders-8/partition.metadata"), (two, "orders-9")}
+    monkeypatch.setattr(import_module("logstore.scan"), "is_closed", lambda log_dir, name: (log_dir, name) in closed)
+    report_closed([(two, "orders-0"), (one, "orders-7"), (two, "orders-8"), (two, "orders-9")])
+    said = f"{two}/orders-8/partition.metadata cannot be read: Permission denied, and 1 other like it; nothing is known"
+    assert said in capsys.readouterr().err, "of the first log dir, its identity was reported before"
+    assert closed_at(two, "orders-8") == f"{two}/orders-8/partition.metadata"
+    report_closed([(two, "orders-0"), (one, "orders-7")])
+    assert capsys.readouterr().err == ""
 
 
 def test_an_empty_path_is_reported_as_one() -> None:
