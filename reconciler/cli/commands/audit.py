@@ -51,6 +51,7 @@ from reconciler.cli.frame import (
     parse_duration_option,
     read_policy,
     refuse_inside,
+    report_closed,
     run_embedded,
     run_spark,
     say,
@@ -135,6 +136,7 @@ def run(
             if spark
             else run_embedded(job, jobs=jobs, memory_limit=memory)
         )
+        _say_closed(result, inputs)
         result = with_policy(_with_inputs(result, inputs, accepted, sizes=sizes), rules)
         failures = _left(result, folder, report, call, earlier)
         if history is not None:
@@ -151,6 +153,14 @@ def run(
             for failure in failures:
                 say_incomplete(failure)
     return metrics.written(Exit.CLEAN if result.is_clean else Exit.FINDINGS)
+
+
+def _say_closed(result: AuditResult, inputs: Inputs) -> None:
+    """Say what lies on this machine and cannot be read by this user, of which the finding says nothing true."""
+    if Verdict.DAMAGED in result.totals:
+        given = set(map(os.path.abspath, inputs.log_dirs))
+        found = result.of_verdict(Verdict.DAMAGED, ["log_dir", "name"]).to_pylist()
+        report_closed((row["log_dir"], row["name"]) for row in found if row["log_dir"] in given)
 
 
 def _with_inputs(result: AuditResult, inputs: Inputs, accepted: Iterable[str], *, sizes: bool) -> AuditResult:

@@ -19,7 +19,7 @@ from logstore.fs import refusal
 from logstore.log_dir import find_lock_holder, read_identity
 from logstore.rows import MetadataState
 from logstore.scan import read_metadata_file
-from reconciler.cli.frame import PathInLogDir
+from reconciler.cli.frame import PathInLogDir, closed_at
 from reconciler.cli.pages.at_start import possible_brokers, starts_of, with_metadata
 from reconciler.cli.pages.explanation import Explanation
 from reconciler.desired import DesiredState
@@ -111,6 +111,10 @@ def explain_directory(
     if kind is not DirectoryKind.FOREIGN:
         facts += _metadata_facts(path, row)
     facts += _file_facts(path, is_loaded=kind not in (DirectoryKind.FOREIGN, DirectoryKind.STAGED))
+    closed = None if home is None else closed_at(home.log_dir, home.name)
+    if closed is not None:
+        unknown = "not known: this user may not read it; become the broker's own user, or root, and look again"
+        return Explanation(path, _WHAT[kind].format_map(values), rule or "", (*facts, ("at start", unknown)))
     first = parse(home.name.split("/")[0]) if home is not None and not home.name.startswith("../") else name
     brokers = possible_brokers(home, states)
     starts = starts_of(path, first if first.kind is DirectoryKind.FOREIGN else name, brokers)

@@ -325,6 +325,34 @@ def test_of_a_log_dir_that_only_this_user_may_not_read_nothing_is_said_of_its_br
 
 
 @pytest.mark.root
+@pytest.mark.parametrize("closed", ["orders-0", "orders-0/partition.metadata", "orders-0/00000000000000000000.log"])
+def test_a_replica_that_only_this_user_may_not_read_ends_no_list_but_with_another_user(
+    run: Run, as_nobody: Run, monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    # As of a replica that is none of the first.
+    monkeypatch.setattr("reconciler.cli.frame.inputs._LOOKED_AT", 0)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        log_dir = make_log_dir(Path(folder) / "disk", 1, {"orders-0": ORDERS})
+        for verb in ("doctor", "audit"):
+            run(verb, log_dir)
+        run("explain", log_dir / "orders-0")
+        (log_dir / closed).chmod(0)
+        looked, audited = as_nobody("doctor", log_dir), as_nobody("audit", log_dir)
+        explained = as_nobody("explain", log_dir / "orders-0")
+    said = " ".join(looked.stdout.split())
+    assert f"1. this user may not read {log_dir / closed}, so nothing is known" in said and "2. " not in said
+    assert "would go offline" not in said
+    if closed.endswith(".log"):
+        return  # a scan looks at no segment
+    assert (audited.exit_code, explained.exit_code) == (4, 4), audited.output + explained.output
+    assert "a broker that may not either takes the log dir offline" in audited.stdout
+    assert f"Next: logstore doctor {log_dir}" in audited.stderr
+    assert "at start" in explained.stdout and "not known: this user may not read it" in explained.stdout
+    assert "logstore repair -" not in explained.output and f"next: logstore doctor {log_dir}" in explained.stdout
+
+
+@pytest.mark.root
 def test_no_verb_says_that_nothing_is_there_where_it_may_not_look(as_nobody: Run) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
