@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from logstore.log_dir import FallbackRecords, read_identity
-from logstore.rows import SCHEMA_VERSION, MetadataState, check_uri, is_uri, path_of_uri, write_scan
-from logstore.scan import scan_all
+from logstore.rows import SCHEMA_VERSION, Kind, MetadataState, check_uri, is_uri, path_of_uri, write_scan
+from logstore.scan import Observation, scan_all
 from reconciler.cli.frame import (
     Exit,
     Format,
@@ -146,11 +146,10 @@ class _Scanned:
             began = time.monotonic()
 
     def _tables(self) -> Iterator[pa.Table]:
-        failed = (MetadataState.ABSENT, MetadataState.UNREADABLE)
         log_dirs = self._inputs.log_dirs
         observations = scan_all(log_dirs, sizes=self._sizes, jobs=self._jobs, fallback=self._fallback)
         for seen in with_progress(observations, len(log_dirs), "scanning log dirs"):
-            if seen.state in failed:
+            if _is_absent(seen):
                 self.unreadable.append(f"{seen.log_dir}: {seen.problem}")
             holder = None if seen.lock is None else str(seen.lock)
             self._know(seen.rows.slice(0, 1).to_pylist()[0], seen.rows.num_rows - 1, holder)
@@ -166,6 +165,14 @@ class _Scanned:
     def _know(self, row: dict[str, Any], rows: int | None, holder: str | None) -> None:
         names = ("host", "cluster_id", "node_id", "directory_id", "log_dir", "metadata_state", "problem", "scanned_ms")
         self.log_dirs.append({**{name: row[name] for name in names}, "rows": rows, "lock_held_by": holder})
+
+
+def _is_absent(seen: Observation) -> bool:
+    """Whether nothing is known of a log dir; one that holds nothing may be the mount point of a disk that is away."""
+    if seen.state is not MetadataState.MISSING:
+        return seen.state in (MetadataState.ABSENT, MetadataState.UNREADABLE)
+    others = seen.rows.select(["name", "kind"]).slice(1).to_pylist()
+    return all(row["kind"] == Kind.FOREIGN or row["name"].startswith("../") for row in others)
 
 
 def _write(scanned: _Scanned, form: Format, output: str | None) -> None:

@@ -35,6 +35,7 @@ def command(**given: Any) -> Exit:
     below it: cluster=ID/day=DATE/broker=N/scan-MS-LOG_DIRS.parquet. Endpoint, region and credentials come from the
     environment (AWS_ENDPOINT_URL, AWS_REGION, AWS_PROFILE) or from the URI, as in ?endpoint_override=HOST:PORT.
 
-    Exit code 4: a log dir is absent or cannot be read; the others were scanned.
+    Exit code 4: a log dir is absent, or empty as where its disk is not mounted, or cannot be read; the others were
+    scanned.
     """
     return carry_out("scan", given)

@@ -206,6 +206,32 @@ def test_an_interrupt_is_one_sentence(cluster) -> None:
     assert shown.count("\n") == 1
 
 
+@pytest.mark.parametrize("held", [(), ("lost+found",), ("../empty.deleting/AAECAwQFBgcICQoLDA0ODw_0",)])
+@pytest.mark.parametrize("place", [None, "inventories/"])
+def test_the_mount_point_of_a_disk_that_is_away_ends_with_4_and_the_others_are_scanned(
+    cluster, run: Run, held: tuple[str, ...], place: str | None
+) -> None:
+    away = cluster.folder / "empty"
+    away.mkdir()
+    for name in held:
+        (away / name).mkdir(parents=True)
+    output = () if place is None else ("-o", f"{cluster.folder}/{place}")
+    result = run("scan", away, cluster.log_dirs[0], *output)
+    assert result.exit_code == 4
+    assert f"{away}: there is no meta.properties: nothing says whose log dir this is, or whether its" in result.stderr
+    if place is None:
+        assert "2 live" in result.stdout
+    else:
+        (written,) = (cluster.folder / place).rglob("*.parquet")
+        assert {str(away), cluster.log_dirs[0]} == set(pq.read_table(written)["log_dir"].to_pylist())
+
+
+def test_a_log_dir_without_an_identity_is_scanned_where_something_of_a_broker_lies_in_it(cluster, run: Run) -> None:
+    (cluster.log_dir(1) / "meta.properties").unlink()
+    result = run("scan", cluster.log_dirs[0])
+    assert (result.exit_code, "2 live" in result.stdout) == (0, True)
+
+
 def _blocked(pid: int) -> bool:
     return (
         Path(f"/proc/{pid}/wchan").read_text() == "pipe_write"
