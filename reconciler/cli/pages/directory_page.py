@@ -108,6 +108,10 @@ def explain_directory(
     elif kind is DirectoryKind.STAGED and name.kind is DirectoryKind.STRAY:
         rule = _IN_PLACE
     facts = [("log dir", "none above it, so this is told by its name alone" if home is None else home.log_dir)]
+    if home is None and kind is DirectoryKind.LIVE and _is_empty(path):
+        seen = Call((path,)).doctor().text
+        what = "a log dir without meta.properties, whose disk is not mounted, for nothing lies in it"
+        facts.append(("or it is", f"{what}: {seen} says what to do then"))
     if kind is not DirectoryKind.FOREIGN:
         facts += _metadata_facts(path, row)
     facts += _file_facts(path, is_loaded=kind not in (DirectoryKind.FOREIGN, DirectoryKind.STAGED))
@@ -134,6 +138,13 @@ def _explain_staging_root(path: str, home: PathInLogDir) -> Explanation:
     what = "the staging directory of a log dir, beside it: no broker looks into it"
     rule = f"the name is the log dir's and .{STAGING_DIR}"
     return Explanation(path, what, rule, (("log dir", home.log_dir), ("holds", held)))
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        return set(os.listdir(path)) <= {"lost+found"}
+    except OSError:
+        return False
 
 
 def _is_directory(home: PathInLogDir, row: Mapping[str, Any]) -> bool:

@@ -85,6 +85,16 @@ def test_a_path_outside_any_log_dir_is_explained_by_its_name(tmp_path: Path, run
     assert (result.exit_code, "by its name alone" in result.stdout) == (0, True)
 
 
+def test_an_empty_directory_with_the_name_of_a_replica_may_be_a_mount_point(tmp_path: Path, run: Run) -> None:
+    disk = tmp_path / "disk-2"
+    disk.mkdir()
+    said = " ".join(run("explain", disk).stdout.split())
+    assert "or it is a log dir without meta.properties, whose disk is not mounted" in said
+    assert f"logstore doctor {disk} says what to do then" in said
+    (disk / "00000000000000000000.log").touch()
+    assert "or it is" not in run("explain", disk).stdout, "something lies in it"
+
+
 def test_a_path_that_is_not_there_is_a_usage_error(tmp_path: Path, run: Run) -> None:
     result = run("explain", tmp_path / "absent")
     assert (result.exit_code, result.stderr) == (2, f"logstore: {tmp_path}/absent: No such file or directory\n")
