@@ -8,7 +8,7 @@ any that it prints in turn.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.next_steps.command import LOG_DIR, SERVER, SOURCE, Command, ToolCommand
@@ -115,6 +115,13 @@ class Call:
         passed_on = (*self._broker, *self._fallback)
         sources = self._sources or ("--metadata", SOURCE)
         return Command("plan", (*self._paths, *sources, *chosen, *passed_on, "-o", PLAN_FILE))
+
+    def plan_again(self, options: Sequence[str], plan_file: str) -> Command:
+        """Plan as before, with the options of that plan; what this call names beside them is passed on too."""
+        passed_on = (*self._broker, *self._fallback)
+        pairs = zip(passed_on[::2], passed_on[1::2], strict=True)
+        added = (word for name, value in pairs if name not in options for word in (name, value))
+        return Command("plan", (*self._paths, *self._sources, *options, *added, "-o", plan_file))
 
     def apply(self, plan_file: str = PLAN_FILE) -> Command:
         """Carry out a plan."""

@@ -6,6 +6,8 @@
 | ``apply``   | a disk had no room for another file   | make room, by a ``purge`` for example; ``apply``      |
 | ``apply``   | something else was skipped or failed  | ``doctor``: what is left, with the options it needs   |
 | ``apply``   | all is done                           | ``preflight``, start the broker, later ``purge``      |
+| ``apply``   | all is done, and of a broker some is  | later the same ``plan``, ``apply``; no start before   |
+|             | only noted as unwanted                |                                                       |
 | ``apply``   | all is done, with a folder for        | ``doctor``: a broker takes a full disk offline; later |
 |             | records that found no room            | ``purge``                                             |
 | ``repair``  | all is done                           | ``doctor``: what is left, and whether it starts       |
@@ -17,7 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.next_steps.call import FALLBACK_FOLDER, Call
-from reconciler.next_steps.command import Command, Step, ToolCommand
+from reconciler.next_steps.command import SOURCE, Command, Step, ToolCommand
+from reconciler.text import count
 
 _LEFT = "look again at what was skipped or failed, see why above, and plan anew what is left of it"
 """A plan does not say with which options it was made, such as the topics whose data is adopted."""
@@ -36,6 +39,9 @@ class AppliedPlan:
         staged: how many replicas this run staged or gave a due time.
         due: when a purge may take the first of them, as text; None: nothing was staged.
         brokers: the log dirs of each broker of the plan; empty: all are one broker's.
+        noted: the log dirs of what was only noted as unwanted, one for each; what is done about it takes another plan.
+        noted_until: when the next note counts, as text; None: the plan does not say.
+        options: with which the plan was made, word by word; empty: it does not say.
     """
 
     call: Call
@@ -46,6 +52,9 @@ class AppliedPlan:
     staged: int = 0
     due: str | None = None
     brokers: tuple[tuple[str, ...], ...] = ()
+    noted: tuple[str, ...] = ()
+    noted_until: str | None = None
+    options: tuple[str, ...] = ()
 
 
 def steps_after_apply(done: AppliedPlan) -> tuple[Step, ...]:
@@ -67,11 +76,35 @@ def steps_after_apply(done: AppliedPlan) -> tuple[Step, ...]:
         return (Step(_LEFT, call.doctor()),)
     steps = list[Step]()
     for log_dirs in done.brokers or (call.log_dirs,):
-        steps += _starting(replace(call, log_dirs=log_dirs))
+        if not set(log_dirs).intersection(done.noted):
+            steps += _starting(replace(call, log_dirs=log_dirs))
+    steps += _noting_again(done) if done.noted else ()
     if done.staged:
         why = f"from {done.due} on, delete for ever what is staged, which frees its space; until then it can come back"
         steps.append(Step(why, call.purge(), later=True))
     return tuple(steps)
+
+
+def _noting_again(done: AppliedPlan) -> tuple[Step, ...]:
+    """List the steps that lead from a note to what the next one of the same replicas allows."""
+    what = count(len(done.noted), "replica is only noted as unwanted", "replicas are only noted as unwanted")
+    when = "later" if done.noted_until is None else f"from {done.noted_until} on"
+    why = (
+        f"{what}, and nothing is done about {'it' if len(done.noted) == 1 else 'them'} yet: {when}, and by later "
+        "metadata, make the same plan again, before a start of the broker may make strays of what it finds unwanted"
+    )
+    if not done.options:
+        return (Step(why, later=True),)
+    again = _by_later_metadata(done.call).plan_again(done.options, done.plan_file)
+    return Step(why, again, later=True), Step("then carry it out", done.call.apply(done.plan_file), later=True)
+
+
+def _by_later_metadata(call: Call) -> Call:
+    """Return the call with a blank for metadata that lies in its log dirs, and ends while the broker stands still."""
+    inside = [
+        source for source in call.metadata if f"{source}/".startswith(tuple(f"{path}/" for path in call.log_dirs))
+    ]
+    return replace(call, metadata=(SOURCE,)) if inside or not call.metadata else call
 
 
 def _after_no_room(done: AppliedPlan) -> tuple[Step, ...]:

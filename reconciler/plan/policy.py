@@ -199,6 +199,7 @@ class PlanChoice:
             in sync.
         refetched: topics whose replicas with a missing or damaged topic ID are staged, so that they are fetched anew.
         rules: the policy file's: topics that are never touched or held, longer delays, foreign names that are allowed.
+        as_typed: the options by which all of this was chosen, as a shell takes them; empty: not by a command line.
 
     Raises:
         UsageError: one is of another type or negative, or no sighting at all is asked for.
@@ -216,10 +217,16 @@ class PlanChoice:
     strays_without_id: bool = False
     refetched: frozenset[str] = frozenset()
     rules: PolicyRules = field(default_factory=PolicyRules)
+    as_typed: str = ""
 
     def __post_init__(self) -> None:
         limits = dict.fromkeys(("delay_ms", "need", "apart_ms"), (0.0, _MOST))
         check_fields(self, UsageError, {**limits, "sightings": (1.0, _MOST)})
+
+    def described(self) -> dict[str, str]:
+        """Return gates and rules as text, for the plan; with several sightings also how the next one is planned."""
+        again = {"apart_ms": str(self.apart_ms), "as_typed": self.as_typed} if self.sightings > 1 else {}
+        return self.policy.described() | self.rules.described() | again
 
     def has(self, action: Action) -> bool:
         """Whether the choice of topics and verdicts includes an action."""

@@ -119,7 +119,7 @@ def _drafted(draft: PlanDraft, picked: list[Action], choice: PlanChoice, origin:
             origin.host,
             origin.user,
             choice.delay_ms,
-            choice.policy.described() | choice.rules.described(),
+            choice.described(),
             tuple(log_dir.planned for log_dir in view.trusted),
             tuple(_identity(state, cluster) for cluster, state in view.states.items()),
             tuple(picked),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -223,6 +224,8 @@ def _applied(plan: Plan, plan_file: str, outcome: ApplyOutcome, call: Call) -> A
         tuple(each.path for each in plan.log_dirs if each.broker == broker)
         for broker in dict.fromkeys(each.broker for each in plan.log_dirs)
     )
+    noted = [each.action.log_dir for each in outcome.results if each.action.kind is ActionKind.NOTE_SIGHTING]
+    apart = plan.policy.get("apart_ms", "")
     return AppliedPlan(
         call,
         plan_file,
@@ -232,4 +235,15 @@ def _applied(plan: Plan, plan_file: str, outcome: ApplyOutcome, call: Call) -> A
         staged=len(staged),
         due=due,
         brokers=brokers,
+        noted=tuple(noted),
+        noted_until=moment(time.time_ns() // 1_000_000 + int(apart)) if apart.isdecimal() and len(apart) < 19 else None,
+        options=_options(plan),
     )
+
+
+def _options(plan: Plan) -> tuple[str, ...]:
+    """Return the options with which a plan of several sightings was made, word by word; empty: it says none."""
+    try:
+        return tuple(shlex.split(plan.policy.get("as_typed", "")))
+    except ValueError:
+        return ()  # the plan was not written by this program

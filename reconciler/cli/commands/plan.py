@@ -7,6 +7,7 @@ in which things are read.
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -70,6 +71,9 @@ from reconciler.plan import (
 from reconciler.text import count, listed, size
 from reconciler.verdicts import NOTHING_SHOWS, Verdict, broker_of
 
+_SAID_BY_THE_PLAN = ("paths", "--metadata", "--output", "--format")
+"""Parameters of a call that its plan says already, and those of what is written."""
+
 
 def run(
     *,
@@ -119,6 +123,7 @@ def run(
         strays_without_id,
         frozenset(refetched),
         rules,
+        shlex.join(words_of_call(context, _SAID_BY_THE_PLAN)),
     )
     inputs = sort_inputs(paths)
     if inputs.inventories.files:

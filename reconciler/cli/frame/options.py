@@ -344,7 +344,7 @@ def is_given(context: click.Context, name: str) -> bool:
 def words_of_call(context: click.Context, without: Collection[str] = ()) -> tuple[str, ...]:
     """Return the words of a call behind the name of its command: arguments, and each option that was given.
 
-    ``without``: options that are left out, by their long names.
+    ``without``: options that are left out, by their long names, and arguments by theirs.
     """
     words: list[str] = []
     for parameter in context.command.params:

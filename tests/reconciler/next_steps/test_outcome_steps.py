@@ -81,3 +81,37 @@ def test_the_undo_of_a_stray_names_its_directory_for_it_may_have_no_topic_id(par
     name = "or ders-3.4c0e8b0dd7f8418ab2ad1f4d8ab0a123-stray"
     params = parse(undo_of_stray("/disks/1", name)).params
     assert (params["paths"], params["locations"], params["as_stray"]) == (("/disks/1",), (name,), True)
+
+
+NOTED = replace(
+    DONE, staged=0, due=None, noted=("/disks/2",), noted_until="2030-01-01 00:00:00 UTC", options=("--sightings", "2")
+)
+
+
+def test_what_was_only_noted_leads_to_the_same_plan_later_and_to_no_start_before(parse: Parse) -> None:
+    again, carried_out = steps_after_apply(NOTED)
+    assert again.text == "logstore plan /disks/1 /disks/2 --metadata /meta --sightings 2 -o /root/plan.json"
+    assert carried_out.text == "logstore apply /root/plan.json"
+    assert again.later and carried_out.later
+    assert "1 replica is only noted" in again.why and "from 2030-01-01 00:00:00 UTC on" in again.why
+    assert isinstance(again.command, Command) and parse(again.command).params["sightings"] == 2
+
+
+def test_the_same_plan_again_names_each_option_once_and_asks_for_metadata_that_goes_on() -> None:
+    call = replace(CALL, metadata=("/disks/1/__cluster_metadata-0",), fallback="/spare", release="3.9")
+    again = texts(replace(NOTED, call=call, options=("--kafka", "3.8", "--sightings", "2")))[0]
+    assert again == (
+        "logstore plan /disks/1 /disks/2 --metadata SOURCE --kafka 3.8 --sightings 2 --spare-records /spare "
+        "-o /root/plan.json"
+    )
+    assert texts(replace(NOTED, options=(), noted_until=None)) == [None]
+
+
+def test_a_broker_of_which_nothing_was_only_noted_starts_while_another_one_waits() -> None:
+    both = replace(NOTED, staged=1, due="2030-01-08 00:00:00 UTC", brokers=(("/disks/1",), ("/disks/2",)))
+    assert texts(both) == [
+        "logstore preflight /disks/1 --metadata /meta",
+        None,
+        *texts(NOTED),
+        "logstore purge /disks/1 /disks/2",
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from layout.directory_name import stray_name
 from logstore.log_dir import LogDir
 from logstore.repair import RepairStatus
 from reconciler.plan import AppliedAction, ApplyOutcome, Plan
-from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS, long_written
+from tests.reconciler.cli.conftest import OLD_ORDERS, ORDERS, long_written, save_metadata
 
 Run = Callable[..., Result]
 ASKED = ("--max-share", "70%")
@@ -66,6 +67,27 @@ def test_what_comes_next_names_the_metadata_in_full_wherever_the_plan_is_carried
     monkeypatch.chdir("/")
     next_ones = commands(run("apply", cluster.folder / "here.json"))
     assert f"logstore preflight {cluster.log_dir(1)} --metadata {cluster.metadata}" in next_ones
+
+
+def test_a_plan_that_only_notes_is_made_again_by_later_metadata_before_anybody_starts_a_broker(
+    cluster, run: Run, plan_file: Path
+) -> None:
+    asked = (*ASKED, "--sightings", "2", "--apart", "0h", "--topic", "or*", "--format", "table", "-o", plan_file)
+    assert run("plan", *cluster.log_dirs, "--metadata", cluster.metadata, *asked).exit_code == 1
+    result = run("apply", plan_file)
+    assert (result.exit_code, "3 actions: 3 done" in result.stderr) == (0, True), result.output
+    again, carried_out = commands(result)
+    disks = " ".join(cluster.log_dirs)
+    options = "--topic 'or*' --sightings 2 --apart 0h --max-share 70%"
+    assert again == f"logstore plan {disks} --metadata {cluster.metadata} {options} -o {plan_file}"
+    assert carried_out == f"logstore apply {plan_file}"
+    assert "start the broker" not in result.stderr and "3 replicas are only noted as unwanted" in result.stderr
+    shutil.rmtree(cluster.metadata)
+    save_metadata(Path(cluster.metadata))
+    assert run(*shlex.split(again)[1:]).exit_code == 1
+    staged = run(*shlex.split(carried_out)[1:])
+    assert "3 actions: 3 done" in staged.stderr and "are staged" in staged.stderr
+    assert "start the broker" in staged.stderr and "plan " not in " ".join(commands(staged))
 
 
 def test_the_undo_of_the_others_names_the_folder_of_records_that_their_plan_could_not_know(
