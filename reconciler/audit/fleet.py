@@ -131,8 +131,9 @@ def _node_ids(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
 
 def _several_clusters(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
     for row in rows:
-        others = f"{row['clusters'] - 1} more cluster{'' if row['clusters'] == 2 else 's'}, among them {row['other']}"
-        detail = f"host {row['host']} has log dirs of this node of {others}"
+        named = f"{row['cluster']} in {row['one']} and {row['other']} in {row['another']}"
+        clusters = f"2 clusters, {named}" if row["clusters"] == 2 else f"{row['clusters']} clusters, among them {named}"
+        detail = f"host {row['host']} has log dirs of this node of {clusters}"
         yield _finding("NODE_IN_SEVERAL_CLUSTERS", row, f"broker {row['node']}", detail)
 
 
@@ -244,9 +245,11 @@ QUERIES: tuple[FleetQuery, ...] = (
     FleetQuery(
         "NODE_IN_SEVERAL_CLUSTERS",
         """
-        SELECT host, node, min(cluster) AS cluster, max(cluster) AS other, count(DISTINCT cluster) AS clusters
-        FROM log_dirs WHERE kind = 'log_dir' AND node >= 0 AND cluster <> ''
-        GROUP BY host, node HAVING count(DISTINCT cluster) > 1 ORDER BY host, node
+        SELECT host, node, count(*) AS clusters, min(cluster) AS cluster, min_by(log_dir, cluster) AS one,
+               max(cluster) AS other, max_by(log_dir, cluster) AS another
+        FROM (SELECT host, node, cluster, min(log_dir) AS log_dir FROM log_dirs
+              WHERE kind = 'log_dir' AND node >= 0 AND cluster <> '' GROUP BY host, node, cluster) each
+        GROUP BY host, node HAVING count(*) > 1 ORDER BY host, node
         """,
         _several_clusters,
     ),

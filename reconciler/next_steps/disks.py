@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from dataclasses import replace
 
 from layout.meta_properties import FILE_NAME
 from reconciler.next_steps.command import CONFIG, OTHER_LOG_DIR, Step, ToolCommand
@@ -68,7 +69,8 @@ def _naming(known: Situation, log_dir: str) -> tuple[str, ToolCommand] | None:
 def whose(known: Situation) -> Iterator[Step]:
     """Find out whose disk it is that is not this broker's."""
     kinds = [kind for kind in NOT_THIS_BROKERS if kind in known.fleet]
-    step = step_of_fleet("DUPLICATE_DIRECTORY_ID", known.call)
+    compared = replace(known.call, log_dirs=(*known.call.log_dirs, *known.of_other_clusters))
+    step = step_of_fleet("DUPLICATE_DIRECTORY_ID", compared)
     yield Step(
         f"{', '.join(kinds)}: a disk here is a copy, or another broker's or cluster's; find out which, and leave it "
         "out of every command and of the broker's log.dirs",

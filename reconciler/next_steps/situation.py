@@ -159,6 +159,7 @@ class Situation:
         mount_points: absolute paths of log dirs that are the root of a file system.
         held: how many that nobody wants are none of the findings above, because the policy keeps them.
         held_by: what the first rule that does so forbids and why, a clause; empty: nothing is kept.
+        of_other_clusters: log dirs that were given too, and name the same node.id of another cluster.
     """
 
     call: Call
@@ -193,6 +194,7 @@ class Situation:
     copied: bool = False
     held: int = 0
     held_by: str = ""
+    of_other_clusters: tuple[str, ...] = ()
 
     @property
     def better_metadata(self) -> str:

@@ -115,6 +115,8 @@ class _Evidence:
     recorded_elsewhere: Collection[str]
     """Locations of what is staged in a log dir, and has its record on another disk."""
     rules: PolicyRules
+    of_other_clusters: tuple[str, ...]
+    """Log dirs that name the same node.id of another cluster."""
 
 
 def examine(
@@ -137,13 +139,20 @@ def examine(
         result = _fleet(seen, states, now_ms)
     given = dict(zip(map(os.path.abspath, inputs.log_dirs), inputs.log_dirs, strict=True))
     examined = []
-    for broker, several in _by_broker(seen).items():
+    groups = _by_broker(seen)
+    for broker, several in groups.items():
         elsewhere = {name for each in several for name in recorded_elsewhere(each, fallback)}
         judged = list(compare(of_cluster, [row for each in several for row in each.rows.to_pylist()], now_ms))
         own = replace(call, log_dirs=tuple(given.get(each.log_dir, each.log_dir) for each in several))
-        evidence = _Evidence(of_cluster, result, fallback, now_ms, several, elsewhere, rules)
+        others = [each for key, group in groups.items() if _same_node(key, broker) for each in group]
+        same_node = tuple(given.get(each.log_dir, each.log_dir) for each in others)
+        evidence = _Evidence(of_cluster, result, fallback, now_ms, several, elsewhere, rules, same_node)
         examined.append(_examined(broker, own, judged, evidence))
     return examined
+
+
+def _same_node(one: BrokerKey, other: BrokerKey) -> bool:
+    return one.node == other.node >= 0 and one.cluster != other.cluster
 
 
 def _by_broker(seen: Sequence[Observation]) -> dict[BrokerKey, list[Observation]]:
@@ -221,6 +230,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
         cluster_id=broker.cluster if start.asked.is_kraft else "",
         unnamed_disks=without_directory_id(judged),
         mount_points=tuple(filter(os.path.ismount, map(os.path.abspath, call.log_dirs))),
+        of_other_clusters=evidence.of_other_clusters,
     )
     return ExaminedBroker(
         broker.cluster or None,

@@ -112,6 +112,12 @@ def test_a_node_of_two_clusters_on_one_host_is_reported(tmp_path: Path) -> None:
     other = {"cluster_id": "c2", "log_dir": "/other", "directory_id": "d9"}
     (finding,) = fleet(tmp_path, [row(1), row(1) | other])
     assert (finding.kind, finding.subject) == ("NODE_IN_SEVERAL_CLUSTERS", "broker 1")
+    assert finding.detail == "host h1 has log dirs of this node of 2 clusters, c1 in /b1 and c2 in /other"
+    third = row(1) | {"cluster_id": "c0", "log_dir": "/third", "directory_id": "d8"}
+    (finding,) = fleet(
+        tmp_path, [row(1), row(1) | other, row(1) | other | {"log_dir": "/a", "directory_id": "d7"}, third]
+    )
+    assert finding.detail.endswith("of this node of 3 clusters, among them c0 in /third and c2 in /a")
 
 
 def test_the_same_node_id_of_two_clusters_on_two_hosts_is_usual(tmp_path: Path) -> None:

@@ -54,6 +54,17 @@ def test_a_disk_without_a_name_is_taken_for_one_of_the_only_broker(cluster, tmp_
     assert [each.node_id for each in several] == [1, 2, None]
 
 
+def test_the_files_of_a_node_of_two_clusters_are_compared_with_one_another(cluster, tmp_path: Path) -> None:
+    other = make_log_dir(tmp_path / "other", 1, {"x-0": ORDERS}, "another-cluster")
+    for each in examined(cluster, *cluster.log_dirs, str(other))[::2]:
+        (place,) = each.situation.call.log_dirs
+        compared = [other, cluster.log_dir(1)] if place == str(other) else [cluster.log_dir(1), other]
+        texts = [step.text for step in each.steps]
+        assert f"grep -H = {compared[0]}/meta.properties {compared[1]}/meta.properties" in texts
+        ((_, _, detail),) = (found for found in each.fleet if found[0] == "NODE_IN_SEVERAL_CLUSTERS")
+        assert f"another-cluster in {other} and {CLUSTER} in {cluster.log_dir(1)}" in detail
+
+
 def test_a_finding_of_the_fleet_is_told_to_the_brokers_that_it_is_about(cluster, tmp_path: Path) -> None:
     third = make_log_dir(tmp_path / "third", 3, {"x-0": ORDERS})
     _, two, three = examined(cluster, *cluster.log_dirs, str(third))
