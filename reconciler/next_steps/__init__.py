@@ -9,7 +9,16 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.next_steps.call import FALLBACK_FOLDER, PLAN_FILE, REFETCH, WITHOUT_ID, Call
-    from reconciler.next_steps.command import BLANKS, OTHER_LOG_DIR, PROGRAM, RELEASE, Command, Step, ToolCommand
+    from reconciler.next_steps.command import (
+        BLANKS,
+        OTHER_LOG_DIR,
+        PROGRAM,
+        RELEASE,
+        SOURCE,
+        Command,
+        Step,
+        ToolCommand,
+    )
     from reconciler.next_steps.findings import (
         FINDING_STEPS,
         FLEET_STEPS,
@@ -46,7 +55,7 @@ else:
         __name__,
         {
             "call": ("Call", "FALLBACK_FOLDER", "PLAN_FILE", "REFETCH", "WITHOUT_ID"),
-            "command": ("BLANKS", "Command", "OTHER_LOG_DIR", "PROGRAM", "RELEASE", "Step", "ToolCommand"),
+            "command": ("BLANKS", "Command", "OTHER_LOG_DIR", "PROGRAM", "RELEASE", "SOURCE", "Step", "ToolCommand"),
             "findings": (
                 "FINDING_STEPS",
                 "FLEET_STEPS",
@@ -94,6 +103,7 @@ __all__ = [
     "RELEASE",
     "REPAIRED",
     "RULE_COMMANDS",
+    "SOURCE",
     "UNWANTED",
     "WITHOUT_ID",
     "AppliedPlan",

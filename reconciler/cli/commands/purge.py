@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -97,9 +97,11 @@ def run(
     for report in reports:
         _print_report(report, kept, dry_run=dry_run)
     say_unseen(reports)
-    wanted = [] if look is None else _wanted_steps(reports, look)
+    wanted, unsure = ([], []) if look is None else (_of_kept(reports, look.steps), _of_kept(reports, look.unsure))
     _say_ways_on(wanted, reports, call)
-    waiting = bool(wanted) or any(report.waiting for report in reports)
+    for step in dict.fromkeys(unsure):
+        say_step(step, level=Level.WARNING)
+    waiting = bool(wanted or unsure) or any(report.waiting for report in reports)
     if any(report.cancelled for report in reports):
         return metrics.written(Exit.INTERRUPTED)
     done = any(report.purged or report.failures for report in reports)
@@ -153,10 +155,10 @@ def _say_nothing(locations: tuple[str, ...], kept: _KeptByPolicy, call: Call) ->
     say_step(Step(why, call.staged()))
 
 
-def _wanted_steps(reports: Sequence[LogDirPurge], look: SecondLook) -> list[Step]:
-    """List how each directory that is due comes back, and was kept because it is wanted again."""
+def _of_kept(reports: Sequence[LogDirPurge], steps: Mapping[tuple[str, str], Step]) -> list[Step]:
+    """List the steps, by log dir and location, for directories that are due and were kept."""
     places = [(report.log_dir, kept.location) for report in reports for kept in report.kept]
-    return [look.steps[place] for place in places if place in look.steps]
+    return [steps[place] for place in places if place in steps]
 
 
 def _say_ways_on(wanted: Iterable[Step], reports: Sequence[LogDirPurge], call: Call) -> None:

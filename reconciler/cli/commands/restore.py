@@ -268,11 +268,15 @@ def _left_as_stray(view: LogDirView, staged: Staged) -> PlannedRestore:
 
 def _searches(given: Mapping[BrokerKey, Sequence[str]], specs: tuple[str, ...]) -> dict[BrokerKey, TwinSearch]:
     """Gather what can be known of each broker's other log dirs: on the disks, and from metadata."""
-    from reconciler.cli.frame import TwinSearch, find_log_dirs
+    from reconciler.cli.frame import TwinSearch, find_log_dirs, say_went_back
     from reconciler.sources import load
 
     known = {broker: find_log_dirs(broker, paths) for broker, paths in given.items()}
     states = [state for spec in specs for state in load(spec)]
+    for broker, each in known.items():
+        for state in states:
+            if state.identity.cluster_id in (None, broker.cluster):
+                say_went_back(state, broker.cluster, each.given)
     for path in (path for each in known.values() for path in (*each.given, *each.found)):
         copy = os.path.join(path, METADATA_DIR)
         if os.path.isdir(copy):

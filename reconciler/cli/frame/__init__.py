@@ -95,7 +95,7 @@ if TYPE_CHECKING:
         write_rows,
     )
     from reconciler.cli.frame.question import broker_in_question, say_assumed_release
-    from reconciler.cli.frame.second_look import SecondLook, ask_again
+    from reconciler.cli.frame.second_look import SecondLook, ask_again, say_went_back
     from reconciler.cli.frame.suggestions import SuggestingGroup
 else:
     __getattr__ = lazy_exports(
@@ -130,7 +130,7 @@ else:
                 "show_busy", "show_text", "tell_of", "with_progress", "write_document", "write_rows",
             ),
             "question": ("broker_in_question", "say_assumed_release"),
-            "second_look": ("SecondLook", "ask_again"),
+            "second_look": ("SecondLook", "ask_again", "say_went_back"),
             "suggestions": ("SuggestingGroup",),
         },
     )  # fmt: skip
@@ -147,7 +147,7 @@ __all__ = [
     "parse_duration_option", "parse_rate", "parse_share", "parse_size", "passed_on_fallback_option",
     "passed_on_options", "policy_option", "read_inputs", "read_policy", "refuse_inside", "refuse_part_of_log_dir",
     "refuse_unrecovered", "report_closed", "report_unreadable", "run_embedded", "run_join", "run_spark", "say",
-    "say_assumed_release", "say_in_use", "say_incomplete", "say_problems", "say_step", "say_warnings", "scan_options",
-    "show_busy", "show_text", "since", "sort_inputs", "sort_paths", "tell_of", "user_name", "warn", "why_in_use",
-    "with_progress", "without_settings", "words_of_call", "write_change", "write_document", "write_rows",
+    "say_assumed_release", "say_in_use", "say_incomplete", "say_problems", "say_step", "say_warnings", "say_went_back",
+    "scan_options", "show_busy", "show_text", "since", "sort_inputs", "sort_paths", "tell_of", "user_name", "warn",
+    "why_in_use", "with_progress", "without_settings", "words_of_call", "write_change", "write_document", "write_rows",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from layout.topic import TopicPartition
@@ -11,10 +12,12 @@ from logstore.log_dir import FallbackRecords, ReadOnlyLogDir
 from logstore.scan import Observation, scan_all
 from logstore.staging import Staged, find_staged, planned_restore
 from reconciler.cli.frame.inputs import sort_inputs
+from reconciler.cli.frame.lifecycle import warn
 from reconciler.cli.frame.metadata import choose_metadata, say_problems
 from reconciler.desired import DesiredState, by_cluster
 from reconciler.errors import RefusedError
-from reconciler.next_steps import Call, Step
+from reconciler.next_steps import SOURCE, Call, Step
+from reconciler.plan import read_history
 from reconciler.text import json_objects, moment
 from reconciler.verdicts import Row, broker_of, reasons_for_distrust, wanted_again
 
@@ -28,15 +31,26 @@ class SecondLook:
     Attributes:
         reasons: log dir, location and time of staging → why it stays; None: it may go.
         steps: how what is wanted again comes back, by log dir and location.
+        unsure: what to ask instead, by the same, where metadata wants it that went back in time.
     """
 
     reasons: dict[tuple[str, str, int], str | None] = field(default_factory=dict)
     steps: dict[tuple[str, str], Step] = field(default_factory=dict)
+    unsure: dict[tuple[str, str], Step] = field(default_factory=dict)
 
     def veto(self, staged: Staged) -> str | None:
         """Say why a staged directory that is due stays; None: it may go. What was not asked about stays."""
         staged_ms = 0 if staged.record is None else staged.record.staged_ms
         return self.reasons.get((staged.log_dir, staged.location, staged_ms), _TOO_LATE)
+
+    def doubt(self, log_dirs: Collection[str], instead: Step) -> None:
+        """Let what is wanted again in some log dirs stay, and bring none of it back."""
+        for place in [each for each in self.steps if each[0] in log_dirs]:
+            del self.steps[place]
+            self.unsure[place] = instead
+        for key, reason in self.reasons.items():
+            if key[:2] in self.unsure:
+                self.reasons[key] = f"{reason}, but went back in time"
 
 
 def ask_again(call: Call, fallback: FallbackRecords) -> SecondLook:
@@ -69,7 +83,20 @@ def ask_again(call: Call, fallback: FallbackRecords) -> SecondLook:
             disks = tuple(path for path, other in of_log_dir.items() if other == broker)
             own = replace(call, log_dirs=disks)
             _ask_about(each, states[broker.cluster], wanted, look, fallback=fallback, call=own)
+    for broker in dict.fromkeys(of_log_dir.values()):
+        disks = tuple(path for path, other in of_log_dir.items() if other == broker)
+        if say_went_back(states[broker.cluster], broker.cluster, disks):
+            why = "metadata that went back in time does not tell what is wanted here by now: look by newer metadata"
+            look.doubt(disks, Step(why, replace(call, log_dirs=disks).doctor(source=SOURCE)))
     return look
+
+
+def say_went_back(state: DesiredState, cluster: str, log_dirs: Iterable[str]) -> bool:
+    """Warn of metadata that is older than what a plan applied to these log dirs was made from; say whether it is."""
+    clause = read_history(log_dirs).went_back(state.identity, cluster)
+    if clause is not None:
+        warn(f"{state.identity.location} went back in time: {clause}")
+    return clause is not None
 
 
 def _ask_about(

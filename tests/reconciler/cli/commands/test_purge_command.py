@@ -18,7 +18,7 @@ import pytest
 from click.testing import Result
 
 from layout.ids import TopicId
-from layout.ours import LedgerEvent
+from layout.ours import LedgerEvent, RunJournal, encode_run_journal, run_journal_name
 from layout.scheme import LEDGER_FILE, UNCLEAN_FILE
 from layout.topic import TopicPartition
 from logstore.fs import Directory, Disk
@@ -376,6 +376,25 @@ def test_what_is_wanted_again_is_kept_with_the_command_that_brings_it_back(
     (command,) = [line.strip() for line in result.stderr.splitlines() if line.startswith("    logstore restore ")]
     assert run(*shlex.split(command)[1:]).exit_code == 0
     assert Path(log_dir, f"{topic}-0").is_dir()
+
+
+def test_metadata_that_went_back_keeps_what_it_wants_and_brings_nothing_back(
+    run: Run, log_dir: str, tmp_path: Path
+) -> None:
+    """A plan that was applied here was made from newer metadata, so 'plan' refuses the same restore."""
+    now_ms = time.time_ns() // 1_000_000
+    newer = {"source": "kraft", "cluster_id": CLUSTER, "timestamp_ms": str(now_ms + 3_600_000)}
+    journal = RunJournal("ab" * 32, "a-host", "a user", now_ms, now_ms, (newer,), (), (log_dir,))
+    Path(log_dir, run_journal_name(now_ms, "ab" * 32)).write_bytes(encode_run_journal(journal))
+    before, again = below(log_dir), saved(tmp_path / "again", [1, 2])
+    result = run("purge", log_dir, "--metadata", again)
+    assert (result.exit_code, below(log_dir)) == (1, before)
+    assert f"with topic ID {ORDERS} here again, but went back in time" in result.stdout
+    assert f"{again} went back in time: it speaks as of " in result.stderr
+    assert "wanted again" not in result.stderr and "logstore restore" not in result.stderr
+    assert result.stderr.count(f"    logstore doctor {log_dir} --metadata SOURCE\n") == 1
+    restored = run("restore", log_dir, "--all", "--metadata", again, "--dry-run")
+    assert f"{again} went back in time: it speaks as of " in restored.stderr
 
 
 def test_what_is_wanted_no_more_is_purged_after_asking(run: Run, log_dir: str, tmp_path: Path) -> None:
