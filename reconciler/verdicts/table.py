@@ -278,6 +278,12 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         Verdict.DUPLICATE,
+        lambda r: _live(r) & _no(r.copies == 1) & _no(r.wanted) & (_no(r.judged) | _no(r.complete)),
+        "live in {copies} directories of this broker, which will not start; topic ID here {disk_topic_id}, "
+        "and which one is wanted is not known",
+    ),
+    Case(
+        Verdict.DUPLICATE,
         lambda r: _live(r) & _no(r.copies == 1),
         "live in {copies} directories of this broker, which will not start; topic ID here {disk_topic_id}, "
         "wanted {wanted_topic_id}",

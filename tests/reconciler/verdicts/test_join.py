@@ -96,6 +96,9 @@ def test_the_same_partition_in_two_log_dirs_is_a_duplicate_twice() -> None:
     second = row(log_dir="/b1b", directory_id="d2")
     rows = (row(), live("t", A), second, live("t", A, log_dir="/b1b", directory_id="d2"))
     assert verdicts({"c1": state(("t", A, [1]))}, *rows) == [Verdict.DUPLICATE] * 2
+    for states, wanted in (({"c1": state(("t", A, [1]))}, f"wanted {A}"), ({}, "and which one is wanted is not known")):
+        evidence = [each.evidence for each in judge(states, *rows)]
+        assert all(text.endswith(f"topic ID here {A}, {wanted}") for text in evidence), evidence
 
 
 def test_log_dirs_without_identity_are_not_called_duplicates_of_each_other() -> None:
