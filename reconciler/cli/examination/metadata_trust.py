@@ -8,7 +8,7 @@ from reconciler.desired import BrokerKey, Completeness, DesiredState, is_own_cop
 from reconciler.next_steps import MetadataTrust
 from reconciler.plan import read_history
 from reconciler.text import age, moment
-from reconciler.verdicts import CLOCK_TOLERANCE_MS, Judged
+from reconciler.verdicts import BENIGN, CLOCK_TOLERANCE_MS, Judged
 
 _DAY_MS = 86_400_000
 
@@ -20,6 +20,15 @@ def is_only_voter(state: DesiredState | None, broker: BrokerKey) -> bool:
     identity = state.identity
     is_own = identity.keeper == broker.node and identity.cluster_id == broker.cluster
     return is_own and identity.keeper_decides and not identity.keeper_runs
+
+
+def _why_too_old(state: DesiredState, broker: BrokerKey, since_ms: int, judged: Sequence[Judged]) -> str | None:
+    """Say why metadata of another day is too old; None: nothing was decided since, and nothing leads to a plan."""
+    old = f"{state.identity.location} is {age(since_ms)} old"
+    if not is_only_voter(state, broker) or state.identity.ends_early:
+        return old
+    is_asked = any(each.verdict not in BENIGN for each in judged)
+    return f"{old}, though nothing was decided since this broker stopped" if is_asked else None
 
 
 def judge_metadata(
@@ -39,8 +48,8 @@ def judge_metadata(
     if since < -CLOCK_TOLERANCE_MS:
         future = f"{identity.location} is of {moment(identity.as_of_ms)}, which is {age(-since)} in the future"
         return MetadataTrust.OLD, f"{future}, so its clock or this machine's is wrong"
-    if since > _DAY_MS:
-        return MetadataTrust.OLD, f"{identity.location} is {age(since)} old"
+    if since > _DAY_MS and (why := _why_too_old(state, broker, since, judged)):
+        return MetadataTrust.OLD, why
     if clause := read_history(log_dirs).went_back(identity, broker.cluster):
         return MetadataTrust.OLD, f"{identity.location} went back in time: {clause}"
     if identity.completeness is not Completeness.FULL or identity.ends_early:

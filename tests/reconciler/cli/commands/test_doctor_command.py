@@ -362,10 +362,25 @@ def test_old_metadata_is_a_step_to_do_and_an_only_voter_is_told_to_start_first(c
     result = run("doctor", cluster.log_dir(1), "--metadata", old)
     assert result.exit_code == 1, result.output  # a step that has to be done, though nothing else is wrong
     assert "name a running broker as kafka:HOST:PORT, or" in " ".join(result.stdout.split())
+    alone = metadata_of(cluster.folder / "alone", day_ago, keeper=2, keeper_decides=True)
+    said = " ".join(run("doctor", cluster.log_dir(2), "--metadata", alone).stdout.split())
+    assert "25 h old, though nothing was decided since this broker stopped: this broker is the only voter, so" in said
+    assert "name it as kafka:HOST:PORT once it runs; until then, what follows" in said
+    assert "name a running broker" not in said and "2. plan to stage 1 that nobody wants" in said
+
+
+def test_the_old_metadata_of_a_stopped_only_voter_is_all_there_is_where_nothing_has_to_be_done(
+    cluster, run: Run
+) -> None:
+    day_ago = time.time_ns() // 1_000_000 - 25 * 3_600_000
     alone = metadata_of(cluster.folder / "alone", day_ago, keeper=1, keeper_decides=True)
-    said = " ".join(run("doctor", cluster.log_dir(1), "--metadata", alone).stdout.split())
-    assert "this broker is the only voter, so name it as kafka:HOST:PORT once it runs; until then, what" in said
-    assert "name a running broker" not in said
+    result = run("doctor", cluster.log_dir(1), "--metadata", alone)
+    assert (result.exit_code, "Nothing has to be done." in result.stdout) == (0, True), result.output
+    assert "once it runs" not in result.stdout
+    cut = {"keeper": 1, "keeper_decides": True, "ends_early": ("it is cut",)}
+    lost = metadata_of(cluster.folder / "lost", day_ago, **cut)
+    said = " ".join(run("doctor", cluster.log_dir(1), "--metadata", lost).stdout.split())
+    assert "25 h old: this broker is the only voter" in said and "nothing was decided" not in said
 
 
 @pytest.mark.parametrize("named", [delete_name, future_name])
