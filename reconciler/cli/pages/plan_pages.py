@@ -45,7 +45,9 @@ def show_plan(plan: Plan, *, nothing: str | None = None) -> None:
             _show_left(opened, plan)
             return
         for source in plan.metadata:
-            details = [f"{key} {value}" for key, value in source.items() if key not in _NOT_DETAILS]
+            # FULL is the kind of a source that mentions everything, which one that is not whole does not.
+            passed_over = (*_NOT_DETAILS, "completeness") if "ends_early" in source else _NOT_DETAILS
+            details = [f"{key} {value}" for key, value in source.items() if key not in passed_over]
             as_of = source.get("timestamp_ms", "")
             details += [f"as of {moment(int(as_of))}" if as_of.isdecimal() else "as of a time that it does not say"]
             opened.line(", ".join([f"metadata: {source.get('source')} {source.get('location')}", *details]))

@@ -49,7 +49,7 @@ class Replay:
         log_played: whether any record came from the log, whose end may be uncommitted.
         unknown_controls: the number of control records of each unknown type.
         problems: met while reading, one sentence each.
-        ends_early: those of the problems by which the state ends before its log did.
+        ends_early: those of the problems by which the state ends before its log did. Who tells them names the folder.
         commitment: how far the records are surely committed.
     """
 
@@ -145,7 +145,7 @@ def read(path: str, digest: Digest) -> Replay:
         replay = _read_folder(find_metadata_dir(path), digest)
     else:
         replay = read_snapshot(name_snapshot(path), digest)
-        replay.end_early(f"{path} was read by itself: what the log says after it is not known")
+        replay.end_early("it was read by itself: what the log says after it is not known")
     try:
         replay.image.check()
     except MetadataError as error:
@@ -203,7 +203,7 @@ def _read_folder(folder: str, digest: Digest) -> Replay:
         _play_log_after(replay, folder, files.segments, digest)
         newest = files.snapshots[0].name
         if newest.offset > replay.next_offset:
-            replay.ends_early.append(f"{folder}: the snapshot that ends at offset {newest.offset} cannot be read")
+            replay.ends_early.append(f"the snapshot that ends at offset {newest.offset} cannot be read")
         return replay
     if not files.segments or files.segments[0].base_offset != 0:
         begins = f"begins at offset {files.segments[0].base_offset}" if files.segments else "is absent"
@@ -233,18 +233,18 @@ def _play_log_after(replay: Replay, folder: str, segments: Sequence[SegmentFile]
     # An empty segment was truncated, unless it is the last one, which may just have begun.
     holding = [segment for index, segment in enumerate(segments) if segment.size or index == len(segments) - 1]
     if not holding:
-        replay.end_early(f"{folder}: the log after the snapshot is absent: changes from offset {start} are unknown")
+        replay.end_early(f"the log after the snapshot is absent: changes from offset {start} are unknown")
         return
     first = max((index for index, segment in enumerate(holding) if segment.base_offset <= start), default=None)
     if first is None:
         begins = f"the log begins at offset {holding[0].base_offset}, after the snapshot's end"
-        replay.end_early(f"{folder}: {begins}: changes from offset {start} are unknown")
+        replay.end_early(f"{begins}: changes from offset {start} are unknown")
         return
     player = _LogPlayer(replay, digest, start, replay.epoch, holding[first].base_offset)
     player.play(holding[first:])
     if player.expected < start:
         ends = f"the log ends at offset {player.expected}, before the snapshot's end"
-        replay.end_early(f"{folder}: {ends}: changes from offset {start} are unknown")
+        replay.end_early(f"{ends}: changes from offset {start} are unknown")
 
 
 @dataclass(slots=True)
@@ -291,26 +291,34 @@ class _LogPlayer:
             try:
                 return all(self._take(batch, segment.path) for batch in read_batches(file, size, self.digest))
             except BrokenBatchError as broken:
-                found = f"{segment.path}: at offset {self.expected}: {broken}"
+                found = f"at offset {self.expected}: {broken}"
                 behind = find_batch(file, broken.position + 1, size, self.expected) if is_last else None
                 if behind is not None or not is_last:
                     where = "in a later segment" if behind is None else f"at byte {behind}"
-                    raise MetadataError(f"{found}, and sound batches stand behind it {where}") from broken
-        self.replay.end_early(f"{found}: the log ends there, and later changes, if any, are lost")
+                    raise MetadataError(
+                        f"{segment.path}: {found}, and sound batches stand behind it {where}"
+                    ) from broken
+        self.replay.end_early(
+            f"{os.path.basename(segment.path)}: {found}: the log ends there, and later changes, if any, are lost"
+        )
         return False
 
     def _take(self, batch: Batch, path: str) -> bool:
         """Play one batch if it is new; False: the log does not fit the snapshot."""
-        where = f"{path}: a batch of offset {batch.base_offset} and epoch {batch.epoch}"
+        which = f"a batch of offset {batch.base_offset} and epoch {batch.epoch}"
         if batch.base_offset != self.expected or batch.epoch < self.epoch:
-            raise MetadataError(f"{where} follows on epoch {self.epoch} where offset {self.expected} must stand")
+            raise MetadataError(
+                f"{path}: {which} follows on epoch {self.epoch} where offset {self.expected} must stand"
+            )
         is_new = batch.next_offset > self.start
         if is_new and batch.epoch < self.snapshot_epoch:
             why = f"is older than the snapshot of epoch {self.snapshot_epoch}"
-            self.replay.end_early(f"{where} {why}: the log was left behind, and only the snapshot counts")
+            self.replay.end_early(
+                f"{os.path.basename(path)}: {which} {why}: the log was left behind, and only the snapshot counts"
+            )
             return False
         if not is_new and batch.epoch > self.snapshot_epoch:
-            raise MetadataError(f"{where} contradicts the snapshot, which ends in epoch {self.snapshot_epoch}")
+            raise MetadataError(f"{path}: {which} contradicts the snapshot, which ends in epoch {self.snapshot_epoch}")
         self.expected, self.epoch = batch.next_offset, batch.epoch
         if is_new:
             self.replay.play(batch, self.start, path)

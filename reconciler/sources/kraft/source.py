@@ -114,7 +114,7 @@ def _keeper(path: str) -> _Keeper:
     """Read ``meta.properties`` beside the metadata directory, and look whether a process holds the log dir's lock."""
     folder = find_metadata_dir(path) if os.path.isdir(path) else os.path.dirname(os.path.abspath(path))
     if os.path.basename(os.path.abspath(folder)) != METADATA_DIR:
-        return _Keeper(problems=(f"{path} does not stand in a {METADATA_DIR}, so its cluster is not known",))
+        return _Keeper(problems=(f"it does not stand in a {METADATA_DIR}, so its cluster is not known",))
     log_dir = os.path.dirname(os.path.abspath(folder))
     file_name = os.path.join(log_dir, meta_properties.FILE_NAME)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,14 @@ def test_a_plan_shows_where_it_stages_what_it_leaves_and_its_sums(capsys: pytest
     ):
         assert words in text
     assert "\\xff" in text
+
+
+def test_metadata_that_is_not_whole_is_not_called_full(capsys: pytest.CaptureFixture[str]) -> None:
+    source = {"source": "kraft", "location": "/m", "completeness": "FULL"}
+    show_plan(replace(plan(), metadata=(source,)))
+    assert "metadata: kraft /m, completeness FULL, " in capsys.readouterr().out
+    show_plan(replace(plan(), metadata=({**source, "ends_early": "it is cut"},)))
+    assert "metadata: kraft /m, ends_early it is cut, " in capsys.readouterr().out
 
 
 def test_a_plan_without_actions_shows_the_verdicts_alone(capsys: pytest.CaptureFixture[str]) -> None:
