@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from reconciler.plan.proposal import PlanOrigin, make_plan
     from reconciler.plan.repair_proposal import RepairChoice, propose_repair, uncertain_replicas
+    from reconciler.plan.revalidate import strangers
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -65,6 +66,7 @@ else:
             ),
             "proposal": ("PlanOrigin", "make_plan"),
             "repair_proposal": ("RepairChoice", "propose_repair", "uncertain_replicas"),
+            "revalidate": ("strangers",),
         },
     )
 
@@ -114,6 +116,7 @@ __all__ = [
     "read_history",
     "refusals",
     "shut_for_repair",
+    "strangers",
     "uncertain_replicas",
     "write_journal",
 ]

@@ -54,6 +54,7 @@ from reconciler.plan import (
     Plan,
     apply_plan,
     parse_plan,
+    strangers,
 )
 from reconciler.text import count, moment, quoted, size
 
@@ -124,7 +125,7 @@ def carry_out_plan(
     call = replace(call, policy=call.policy or plan.policy.get("policy_file"))
     rules = read_policy(call.policy)
     options = ApplyOptions(os.uname().nodename, user_name(), fallback_records=folder, rules=rules, **how)
-    with _refusals(plan, plan_file, call):
+    with _refusals(plan, plan_file, _of_plan(call, plan)):
         outcome = apply_plan(plan, options)
     metrics.take(read_apply, outcome)
     with may_be_unread():
@@ -142,6 +143,10 @@ def _refusals(plan: Plan, plan_file: str, call: Call) -> Iterator[None]:
         yield
     except (ChangeRefusedError, NotALogDirError) as error:
         raise RefusedError(str(error)) from error
+    except RefusedError as error:
+        if not any(each in str(error) for each in strangers(plan.log_dirs, unreadable=plan.repairs_only)):
+            raise
+        raise RefusedError(f"{error}. See what is there now, and what comes first: {call.doctor().text}") from error
     except KeyboardInterrupt as error:
         again = call.apply_repair(plan_file) if plan.repairs_only else call.apply(plan_file)
         backed_up = ", with a backup in the log dir" if plan.repairs_only else ""
@@ -204,11 +209,16 @@ def _undo(staged: Sequence[Action], plan: Plan, call: Call) -> Step:
 
 
 def _next_steps(plan: Plan, plan_file: str, outcome: ApplyOutcome, call: Call) -> tuple[Step, ...]:
-    sources = tuple(str(source["location"]) for source in plan.metadata if source.get("location"))
-    call = replace(call, log_dirs=tuple(log_dir.path for log_dir in plan.log_dirs), metadata=sources)
+    call = _of_plan(call, plan)
     if plan.repairs_only or not plan.log_dirs:
         return steps_after_repair(call, complete=outcome.is_complete)
     return steps_after_apply(_applied(plan, plan_file, outcome, call))
+
+
+def _of_plan(call: Call, plan: Plan) -> Call:
+    """Return the call with the log dirs and the metadata of the plan."""
+    sources = tuple(str(source["location"]) for source in plan.metadata if source.get("location"))
+    return replace(call, log_dirs=tuple(log_dir.path for log_dir in plan.log_dirs), metadata=sources)
 
 
 def _applied(plan: Plan, plan_file: str, outcome: ApplyOutcome, call: Call) -> AppliedPlan:

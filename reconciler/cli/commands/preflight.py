@@ -223,6 +223,7 @@ def _steps(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         words = rule.replace("_", " ")
         earlier = named.setdefault(row["next"], words)
         then = row["next"] if earlier == words else f"the same as for {earlier}"
-        lines.append(f"{words}: {row['problem']}. Next: {then}")
+        stop = "" if row["problem"].endswith("?") else "."
+        lines.append(f"{words}: {row['problem']}{stop} Next: {then}")
     rest = f"--format json has the next command for {count(len(lines) - STEPS_SHOWN, 'rule')} more"
     return lines[:STEPS_SHOWN] + ([rest] if len(lines) > STEPS_SHOWN else [])

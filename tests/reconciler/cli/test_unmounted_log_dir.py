@@ -66,3 +66,21 @@ def test_no_verb_leaves_anything_on_an_unmounted_mount_point(
     assert "there is no such file" not in result.stderr, "the plan for this verb was not made"
     assert os.listdir(disk) == ([] if stranger is None else [stranger])
     assert not os.path.lexists(f"{disk}.deleting")
+
+
+def test_a_plan_for_an_unmounted_disk_is_refused_with_what_comes_next(
+    run: Run, cluster, disk: Path, tmp_path: Path
+) -> None:
+    result = run("apply", tmp_path / "plan.json")
+    assert result.exit_code == 3
+    what, _, command = result.stderr.strip().partition(". See what is there now, and what comes first: logstore ")
+    assert f"{disk} is not the log dir that it was made for" in what
+    assert command == f"doctor {disk} --metadata {cluster.metadata}"
+    assert "is not there or not the expected one" in " ".join(run(*command.split()).stdout.split())
+
+
+def test_a_question_at_the_end_of_a_problem_gets_no_stop(run: Run, cluster) -> None:
+    away = cluster.log_dir(1)
+    shutil.rmtree(away)
+    result = run("preflight", *cluster.log_dirs)
+    assert "is its disk mounted? Next: " in result.stderr and "?." not in result.stderr
