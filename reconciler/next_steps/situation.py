@@ -200,7 +200,10 @@ class Situation:
     def better_metadata(self) -> str:
         """Say where better metadata comes from, up to a clause on what holds without it."""
         if self.only_voter:
-            return "this broker is the only voter, so name it as kafka:HOST:PORT once it runs; until then"
+            return (
+                "this broker is the only voter, so start it once nothing below is left to do, and name it as "
+                "kafka:HOST:PORT; until then"
+            )
         other = "ZooKeeper as zk:HOST:PORT" if self.on_zookeeper else "the __cluster_metadata-0 of a running controller"
         return f"name a running broker as kafka:HOST:PORT, or {other}; without one"
 
