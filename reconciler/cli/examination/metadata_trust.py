@@ -25,7 +25,7 @@ def is_only_voter(state: DesiredState | None, broker: BrokerKey) -> bool:
 def _why_too_old(state: DesiredState, broker: BrokerKey, since_ms: int, judged: Sequence[Judged]) -> str | None:
     """Say why metadata of another day is too old; None: nothing was decided since, and nothing leads to a plan."""
     old = f"{state.identity.location} is {age(since_ms)} old"
-    if not is_only_voter(state, broker):
+    if not is_only_voter(state, broker) or state.identity.ends_early:
         return old
     is_asked = any(each.verdict not in BENIGN for each in judged)
     return f"{old}, though nothing was decided since this broker stopped" if is_asked else None

@@ -129,7 +129,7 @@ def test_problems_of_the_metadata_are_told(cluster, run: Run, tmp_path: Path) ->
     segment.write_bytes(segment.read_bytes() + b"torn")
     for command in ("plan", "preflight"):
         result = run(command, *cluster.log_dirs, "--metadata", kafka)
-        assert f"note: {kafka}: {segment}: at offset 2: " in result.stderr
+        assert f"note: {kafka}: {segment.name}: at offset 2: " in result.stderr
 
 
 def test_no_metadata_is_refused(cluster, run: Run) -> None:

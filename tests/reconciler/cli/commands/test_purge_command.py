@@ -43,10 +43,11 @@ from logstore.staging import (
     stage,
 )
 from reconciler.cli.commands.purge import freed_text, say_unseen, until_interrupted
-from reconciler.cli.frame import SecondLook, ask_again, parse_rate
+from reconciler.cli.frame import SecondLook, ask_again, parse_rate, say_went_back
 from reconciler.desired import DesiredBuilder, MetadataIdentity
 from reconciler.errors import UsageError
 from reconciler.next_steps import Call
+from reconciler.sources import load
 from reconciler.sources.parquet import save_state
 from tests.logstore.engine import ledger_events, picture
 from tests.patience import PATIENCE_S
@@ -395,6 +396,8 @@ def test_metadata_that_went_back_keeps_what_it_wants_and_brings_nothing_back(
     assert result.stderr.count(f"    logstore doctor {log_dir} --metadata SOURCE\n") == 1
     restored = run("restore", log_dir, "--all", "--metadata", again, "--dry-run")
     assert f"{again} went back in time: it speaks as of " in restored.stderr
+    (state,) = load(str(again))
+    assert say_went_back(state, CLUSTER, [log_dir]) and not say_went_back(state, "another-cluster", [log_dir])
 
 
 def test_what_is_wanted_no_more_is_purged_after_asking(run: Run, log_dir: str, tmp_path: Path) -> None:
