@@ -48,8 +48,8 @@ def judge_metadata(
     if since < -CLOCK_TOLERANCE_MS:
         future = f"{identity.location} is of {moment(identity.as_of_ms)}, which is {age(-since)} in the future"
         return MetadataTrust.OLD, f"{future}, so its clock or this machine's is wrong"
-    if since > _DAY_MS and (why := _why_too_old(state, broker, since, judged)):
-        return MetadataTrust.OLD, why
+    if since > _DAY_MS and (old := _why_too_old(state, broker, since, judged)):
+        return MetadataTrust.OLD, old
     if clause := read_history(log_dirs).went_back(identity, broker.cluster):
         return MetadataTrust.OLD, f"{identity.location} went back in time: {clause}"
     if identity.completeness is not Completeness.FULL or identity.ends_early:
