@@ -17,7 +17,7 @@ from reconciler.cli.frame.lifecycle import detail, say, since, warn
 from reconciler.cli.frame.options import words_of_call
 from reconciler.desired import BrokerKey, Completeness, DesiredState, is_own_copy
 from reconciler.errors import MetadataError, UsageError
-from reconciler.next_steps import Command
+from reconciler.next_steps import SOURCE, Command
 from reconciler.sources import find, load, newest_per_cluster
 from reconciler.text import age, count, listed, moment
 from reconciler.verdicts import CLOCK_TOLERANCE_MS
@@ -99,7 +99,7 @@ def _asking_others(inputs: Inputs) -> str:
     if context is not None and context.info_name is not None:
         verb, *group = context.command_path.split()[1:] or [context.info_name]
         given = (*group, *words_of_call(context, {"--metadata"}))
-    return Command(verb, (*given, "--metadata", "SOURCE")).text
+    return Command(verb, (*given, "--metadata", SOURCE)).text
 
 
 def _find_metadata(inputs: Inputs) -> list[DesiredState]:
