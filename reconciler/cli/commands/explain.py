@@ -27,7 +27,6 @@ from reconciler.cli.pages import (
     explain_directory,
     explain_file,
     explain_log_dir,
-    explain_staging_directory,
     judge_name,
     scan_rows,
 )
@@ -82,8 +81,6 @@ def _explain(path: str, call: Call, now_ms: int) -> Explanation:
     states = [] if home is None else choose_metadata(call.metadata, sort_inputs([home.log_dir, *others]), now_ms)
     if home is not None and home.name == ".":
         explained = explain_log_dir(home, rows)
-    elif home is not None and os.path.dirname(home.name) == "..":
-        explained = explain_staging_directory(home, rows, replace(call, log_dirs=(home.log_dir, *others)))
     elif os.path.isdir(path) and not os.path.islink(path):
         explained = explain_directory(path, home, row, states)
     else:

@@ -6,7 +6,7 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.cli.pages.audit_page import next_lines, show_audit
-    from reconciler.cli.pages.directory_page import explain_directory, explain_log_dir, explain_staging_directory
+    from reconciler.cli.pages.directory_page import explain_directory, explain_log_dir
     from reconciler.cli.pages.doctor_page import broken, show_examination
     from reconciler.cli.pages.explanation import Explanation, judge_name, scan_rows
     from reconciler.cli.pages.file_page import explain_file
@@ -18,7 +18,7 @@ else:
         __name__,
         {
             "audit_page": ("next_lines", "show_audit"),
-            "directory_page": ("explain_directory", "explain_log_dir", "explain_staging_directory"),
+            "directory_page": ("explain_directory", "explain_log_dir"),
             "doctor_page": (
                 "broken",
                 "show_examination",
@@ -41,7 +41,6 @@ __all__ = [
     "explain_directory",
     "explain_file",
     "explain_log_dir",
-    "explain_staging_directory",
     "judge_name",
     "next_lines",
     "scan_rows",

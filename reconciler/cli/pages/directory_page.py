@@ -72,19 +72,6 @@ def explain_log_dir(home: PathInLogDir, rows: Sequence[Mapping[str, Any]]) -> Ex
     return Explanation(home.log_dir, "a log dir: the root of one disk of a broker", rule, tuple(facts))
 
 
-def explain_staging_directory(home: PathInLogDir, rows: Sequence[Mapping[str, Any]], call: Call) -> Explanation:
-    """Explain the staging directory beside a log dir, from the rows of the log dir's scan."""
-    inside = Counter(str(row["kind"]) for row in rows if row["name"].startswith(f"{home.name}/"))
-    facts = (
-        ("log dir", home.log_dir),
-        ("holds", ", ".join(f"{number:,} {kind}" for kind, number in inside.most_common()) or "nothing"),
-        ("to list it", call.staged().text),
-    )
-    what = "the staging directory of a log dir: what was staged there waits in it, and can come back"
-    rule = f"it lies beside the log dir, and has its name with .{STAGING_DIR} behind it; no broker looks there"
-    return Explanation(os.path.normpath(os.path.join(home.log_dir, home.name)), what, rule, facts)
-
-
 def explain_directory(
     path: str, home: PathInLogDir | None, row: Mapping[str, Any] | None, states: Sequence[DesiredState] = ()
 ) -> Explanation:
@@ -137,7 +124,8 @@ def _explain_staging_root(path: str, home: PathInLogDir) -> Explanation:
         held = f"not known: the directory {refusal(error)}"
     what = "the staging directory of a log dir, beside it: no broker looks into it"
     rule = f"the name is the log dir's and .{STAGING_DIR}"
-    return Explanation(path, what, rule, (("log dir", home.log_dir), ("holds", held)))
+    listing = Call((home.log_dir,)).staged().text
+    return Explanation(path, what, rule, (("log dir", home.log_dir), ("holds", held), ("to list it", listing)))
 
 
 def _is_empty(path: str) -> bool:

@@ -140,6 +140,6 @@ def test_the_staging_directory_beside_a_log_dir_is_explained_as_what_it_is(clust
     stage_replica(path, 1, FAR_AWAY_MS)
     result = run("explain", f"{path}.deleting")
     assert result.exit_code == 0
-    assert "is the staging directory of a log dir" in result.stdout and "no broker looks there" in result.stdout
-    assert "1 staged" in result.stdout and f"logstore staged {path}" in result.stdout
+    assert "is the staging directory of a log dir" in result.stdout and "no broker looks into it" in result.stdout
+    assert "1 staged replica" in result.stdout and f"logstore staged {path}" in result.stdout
     assert "move it out" not in result.stdout and "AT START" not in result.stdout

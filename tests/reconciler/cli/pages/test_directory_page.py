@@ -13,10 +13,8 @@ from reconciler.cli.pages import (
     Explanation,
     explain_directory,
     explain_log_dir,
-    explain_staging_directory,
     scan_rows,
 )
-from reconciler.next_steps import Call
 from reconciler.text import size
 from tests.logstore.engine import write_ledger
 
@@ -136,17 +134,6 @@ def test_a_log_dir_tells_whose_it_is_what_it_holds_and_what_stops_a_broker(clust
     assert found["belongs to"] == "a real broker"
     assert sorted(found["holds"].split(", ")) == ["2 foreign", "2 live"]
     assert found["stops a broker"] == "lost+found"
-
-
-def test_a_staging_directory_says_of_which_log_dir_it_is_and_how_it_is_listed(cluster) -> None:
-    path = f"{cluster.log_dir(1)}.deleting"
-    Path(path, f"{TopicId(b'a topic, 16 long')}_0").mkdir(parents=True)
-    home = log_dir_of_path(path)
-    assert home is not None
-    explanation = explain_staging_directory(home, scan_rows(home.log_dir), Call((home.log_dir,)))
-    found = facts(explanation)
-    assert (explanation.path, found["log dir"], found["holds"]) == (path, home.log_dir, "1 staged")
-    assert found["to list it"] == f"logstore staged {home.log_dir}"
 
 
 def test_files_without_a_segment_are_those_that_a_broker_removes(cluster) -> None:
