@@ -367,7 +367,9 @@ def _start(known: Situation) -> Iterator[Step]:
     missing = max(0, made_at_start(known) - back) + known.number(Verdict.STALE_ID) + len(_to_refetch(known))
     fetched = "; it makes what is missing anew, and fetches it from the leaders" if missing else ""
     reported = ", and tells the controllers in which of its log dirs each of them is now" if on_replaced(known) else ""
-    yield Step(f"start the broker{fetched}{reported}")
+    # What nothing above cures may keep it from starting still.
+    once = ", once the answer is that it starts" if _left(known) else ""
+    yield Step(f"start the broker{once}{fetched}{reported}")
 
 
 def _after_start(known: Situation) -> Iterator[Step]:

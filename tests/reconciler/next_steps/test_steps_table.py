@@ -291,6 +291,7 @@ def test_of_two_places_for_the_metadata_log_the_broker_is_asked_about_the_one_th
     left = Obstacle("metadata_log_elsewhere", "it lies here", D2, "__cluster_metadata-0")
     steps = next_steps(Situation(CALL, obstacles=(left,)))
     assert [step.command for step in steps] == [CALL.preflight(metadata_log_dir=D2), None]
+    assert steps[-1].why == "start the broker, once the answer is that it starts"
 
 
 def test_a_metadata_log_left_on_another_disk_is_moved_out_and_the_disk_stays() -> None:
