@@ -373,10 +373,10 @@ def _start(known: Situation) -> Iterator[Step]:
 
 
 def _after_start(known: Situation) -> Iterator[Step]:
-    strays = count(_waiting_strays(known), "stray")
+    strays, lie = count(_waiting_strays(known), "stray"), "lies" if _waiting_strays(known) == 1 else "lie"
     yield Step(
-        f"once the broker runs, and has the replicas in sync in whose place {strays} without topic ID lie, look again: "
-        "then they get a due time",
+        f"once the broker runs, and has the replicas in sync in whose place {strays} without topic ID {lie}, look "
+        "again: then they get a due time",
         known.call.doctor(),
         later=True,
     )

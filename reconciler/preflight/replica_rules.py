@@ -96,9 +96,10 @@ def replica_findings(broker: SeenBroker, asked: BrokerAsked, wants: BrokerWants)
     yield from _duplicates(loading)
     wanted = [each.wanted for each in wants.nowhere if each.wanted is not None]
     nowhere = {(each["topic"], each["partition"]): each for each in wanted}
-    yield from _futures(replicas, loading, nowhere)
+    all_read = not any("." in each.closed for each in broker.distinct.values())
+    yield from _futures(replicas, loading, nowhere, all_read=all_read)
     yield from _search_note(replicas, loading)
-    yield from _nowhere(nowhere.values(), all_read=not any("." in each.closed for each in broker.distinct.values()))
+    yield from _nowhere(nowhere.values(), all_read=all_read)
 
 
 def _place(log_dir: SeenLogDir, seen: DirectorySeen, row: Row | None) -> FindingPlace:
@@ -270,11 +271,12 @@ def _renames_strays_first(asked: BrokerAsked) -> bool:
 
 
 def _futures(
-    replicas: list[_LoadedReplica], loading: _LoadedReplicas, nowhere: dict[tuple[str, int], Row]
+    replicas: list[_LoadedReplica], loading: _LoadedReplicas, nowhere: dict[tuple[str, int], Row], *, all_read: bool
 ) -> Iterator[Finding]:
     """Find future replicas, which replace current ones where the controller says so (FACTS §6.3, §6.5).
 
-    One that becomes the current one is taken out of ``nowhere``, the wanted replicas without a current one.
+    One that becomes the current one is taken out of ``nowhere``, the wanted replicas without a current one. Where not
+    ``all_read``, the current one may lie in a log dir that only this user may not read.
     """
     asked = loading.asked
     for replica in replicas:
@@ -287,7 +289,7 @@ def _futures(
         if not promoted:
             current = next((each for each in replicas if beside and each.place == beside[0]), None)
             wanted = nowhere.get((str(place.topic), place.partition or 0))
-            is_alone = wanted is not None and place.topic_id in (None, wanted["topic_id"])
+            is_alone = all_read and wanted is not None and place.topic_id in (None, wanted["topic_id"])
             yield _alone(place, wanted) if wanted is not None and is_alone else _on_its_way(place, current)
         elif not beside:
             nowhere.pop((str(place.topic), place.partition or 0), None)

@@ -236,7 +236,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
         broker.cluster or None,
         broker.node if broker.node >= 0 else None,
         {verdict.value: len(several) for verdict, several in by_verdict(judged).items()},
-        {verdict.value: first_place(several[0]) for verdict, several in by_verdict(judged).items()},
+        {verdict.value: first_place(several) for verdict, several in by_verdict(judged).items()},
         fleet,
         start,
         situation,

@@ -32,8 +32,10 @@ def by_verdict(judged: Sequence[Judged]) -> dict[Verdict, list[Judged]]:
     return {verdict: found[verdict] for verdict in URGENCY if verdict in found and verdict is not Verdict.OK}
 
 
-def first_place(judged: Judged) -> str:
-    """Say in a line where a finding is, and its evidence."""
+def first_place(several: Sequence[Judged]) -> str:
+    """Say in a line where the first finding of a verdict is, and its evidence; a directory weighs more than a file."""
+    directories = (each for each in several if each.observed is not None and _is_directory(each.observed))
+    judged = next(directories, several[0])
     row: Mapping[str, Any] = judged.observed or judged.wanted or {}
     place = f"{row['topic']}-{row['partition']}"
     if judged.observed is not None:

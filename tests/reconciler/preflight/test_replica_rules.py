@@ -303,6 +303,17 @@ def test_a_future_replica_without_its_original_is_cut_back_to_what_is_made_anew(
     assert [each.effect for each in of_rule(ask([elsewhere, second], "3.9", states=states), "future_alone")] == [effect]
 
 
+def test_nothing_is_known_of_a_future_replica_whose_original_may_lie_where_only_this_user_may_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = zookeeper(tmp_path / "1", f"orders-0.{HEX}-future")
+    (tmp_path / "2").write_text("no log dir")
+    monkeypatch.setattr("reconciler.preflight.evidence.is_closed", lambda path, name: path.endswith("/2"))
+    answer = ask([first, tmp_path / "2"], "2.8", "zookeeper", wanted(0, isr=[1]))
+    assert not of_rule(answer, "future_alone")
+    assert [each.effect for each in of_rule(answer, "missing")] == [StartEffect.UNKNOWN]
+
+
 def test_a_replica_is_not_missing_where_its_future_one_is_promoted(tmp_path: Path) -> None:
     answer = future(tmp_path / "a", False, "3.9")
     assert effects(answer, notes=True) == [("future_promoted", NOTE)]

@@ -291,8 +291,10 @@ def test_a_plain_file_that_a_broker_ignores_is_not_critical_and_a_directory_is(c
     (cluster.log_dir(1) / "restore-notes.txt").write_text("mine")
     asked = ("doctor", cluster.log_dir(1), "--metadata", fresh)
     assert "calm: 1 FOREIGN." in run(*asked).stdout
-    (cluster.log_dir(1) / "lost+found").mkdir()
+    (cluster.log_dir(1) / "zz").mkdir()
     assert "critical: 2 FOREIGN." in run(*asked).stdout
+    (broker,) = json.loads(run(*asked, "--json").stdout)["brokers"]
+    assert broker["evidence"]["FOREIGN"].startswith(f"{cluster.log_dir(1)}/zz: "), "it is the one that is critical"
 
 
 def test_lost_and_found_is_told_by_where_it_lies(
