@@ -129,6 +129,7 @@ from reconciler.verdicts import BENIGN, Verdict
 
 REPAIRED = (Verdict.DUPLICATE, Verdict.DAMAGED, Verdict.NO_ID, Verdict.CHECKPOINT_ENTRY, Verdict.LEFTOVER)
 """Verdicts that a plan of repairs is for."""
+_WHAT_FOLLOWS = ", what follows is all that can be said"
 _BY_A_LINE_ABOVE = frozenset(
     {
         *("absent_log_dir", "lock_held", "full_disk", "duplicate", "partition_metadata", "no_topic_id", "foreign_name"),
@@ -159,6 +160,8 @@ def next_steps(situation: Situation) -> tuple[Step, ...]:
             steps += line.steps(situation)
             if line.ends:
                 break
+    if steps and steps[-1].why.endswith(_WHAT_FOLLOWS):
+        steps[-1] = replace(steps[-1], why=f"{steps[-1].why.removesuffix(_WHAT_FOLLOWS)}, no more can be said")
     # Two lines may lead to one command, such as the repair of a log dir; it is run once.
     first = {step.command or step.why: step for step in reversed(steps)}
     return tuple(step for step in steps if first[step.command or step.why] is step)
@@ -287,8 +290,7 @@ def _stands_still(known: Situation) -> bool:
 
 def _newer(known: Situation) -> Iterator[Step]:
     yield Step(
-        f"{known.trust_why or 'the metadata cannot be relied on'}: {known.better_metadata}, what follows is all that "
-        "can be said",
+        f"{known.trust_why or 'the metadata cannot be relied on'}: {known.better_metadata}{_WHAT_FOLLOWS}",
         known.call.doctor(source=SOURCE),
     )
 

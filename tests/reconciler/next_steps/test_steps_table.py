@@ -287,6 +287,15 @@ def test_what_was_on_a_disk_that_is_now_a_new_one_is_made_anew_by_a_start_unless
     assert words(elsewhere) == ["doctor"], "its log dir was not given"
 
 
+def test_beside_metadata_of_old_nothing_is_announced_where_nothing_follows() -> None:
+    old = Situation(CALL, trust=MetadataTrust.OLD, trust_why="it is 3 d old")
+    (alone,) = next_steps(old)
+    first, *rest = next_steps(replace(old, found={Verdict.STALE_ID: FoundVerdict(1)}))
+    assert alone.why.endswith("; without one, no more can be said")
+    assert rest and first.why.endswith("; without one, what follows is all that can be said")
+    assert alone.command == first.command == CALL.doctor(source="SOURCE")
+
+
 def test_of_two_places_for_the_metadata_log_the_broker_is_asked_about_the_one_that_is_named() -> None:
     left = Obstacle("metadata_log_elsewhere", "it lies here", D2, "__cluster_metadata-0")
     steps = next_steps(Situation(CALL, obstacles=(left,)))
