@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from reconciler.audit.result import AuditResult
+from reconciler.desired import in_full
 from reconciler.next_steps import Call, Step, step_of_broker, step_of_finding, step_of_fleet
 from reconciler.text import json_objects
 from reconciler.verdicts import BENIGN, Advice, Verdict, advice_of
@@ -85,7 +86,8 @@ class BrokerCalls:
     def _made(self, cluster: str | None, log_dirs: tuple[str, ...]) -> Call:
         found = self._sources.get(cluster, self._sources.get(None))
         metadata = self._call.metadata or (() if found is None else (found,))
-        return replace(self._call, log_dirs=log_dirs, metadata=metadata)
+        # The log dirs are named in full, and a report is read in another folder than the audit was made in.
+        return replace(self._call, log_dirs=log_dirs, metadata=tuple(map(in_full, metadata)))
 
 
 def advised_steps(result: AuditResult, verdicts: Iterable[Verdict], call: Call | None = None) -> list[AdvisedStep]:

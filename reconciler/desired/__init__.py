@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         MetadataIdentity,
         SavedTable,
         check_columns,
+        in_full,
         in_memory,
     )
 else:
@@ -53,6 +54,7 @@ else:
                 "SavedTable",
                 "TOPIC_SCHEMA",
                 "check_columns",
+                "in_full",
                 "in_memory",
             ),
         },
@@ -74,6 +76,7 @@ __all__ = [
     "SavedTable",
     "by_cluster",
     "check_columns",
+    "in_full",
     "in_memory",
     "is_own_copy",
     "registered_log_dirs",

@@ -24,6 +24,18 @@ from reconciler.errors import MetadataError, UsageError
 
 DESIRED_VERSION = 1
 
+
+def in_full(source: str) -> str:
+    """Name a file or folder of metadata by its absolute path, as a command that is run from any folder has to.
+
+    Any other source, such as a live one, is named as it was.
+    """
+    kind, _, path = source.partition(":")
+    if os.path.exists(source):
+        return os.path.abspath(source)
+    return f"{kind}:{os.path.abspath(path)}" if path and os.path.exists(path) else source
+
+
 REPLICA_SCHEMA = pa.schema(
     [
         pa.field("topic", pa.string()),  # full name, namespace included
@@ -137,7 +149,7 @@ class MetadataIdentity:
         """
         fields = {
             "source": self.source,
-            "location": os.path.abspath(self.location) if os.path.exists(self.location) else self.location,
+            "location": in_full(self.location),
             "cluster_id": self.cluster_id or cluster or None,
             "completeness": self.completeness.value,
             "offset": self.offset,

@@ -37,7 +37,7 @@ class AppliedPlan:
         no_space: whether a replica could not be staged, because there is no room for its record.
         no_room_in_log_dir: whether another action failed because its disk is full; no other folder helps there.
         staged: how many replicas this run staged or gave a due time.
-        due: when a purge may take the first of them, as text; None: nothing was staged.
+        due: when a purge may take the first of them, as text; None: nothing was staged, or some by an earlier run.
         brokers: the log dirs of each broker of the plan; empty: all are one broker's.
         noted: the log dirs of what was only noted as unwanted, one for each; what is done about it takes another plan.
         noted_until: when the next note counts, as text; None: the plan does not say.
@@ -80,7 +80,8 @@ def steps_after_apply(done: AppliedPlan) -> tuple[Step, ...]:
             steps += _starting(replace(call, log_dirs=log_dirs))
     steps += _noting_again(done) if done.noted else ()
     if done.staged:
-        why = f"from {done.due} on, delete for ever what is staged, which frees its space; until then it can come back"
+        when = "once it is due" if done.due is None else f"from {done.due} on"
+        why = f"{when}, delete for ever what is staged, which frees its space; until then it can come back"
         steps.append(Step(why, call.purge(), later=True))
     return tuple(steps)
 

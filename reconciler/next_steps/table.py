@@ -56,12 +56,12 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | STAGED_DUE in a log dir itself, and no broker runs              | ``purge …``: beside a broker it would wait       |
 | MISSING, and it had the only copy in sync; ABSENT, and a new    | ``audit … --verdict MISSING``; no start          |
 | disk lies in the place of the one where the metadata has it     |                                                  |
+| what nobody wants, and the policy keeps                         | ``doctor …``, later: no plan takes it            |
 | a broker stands still, or has to                                | ``preflight …``, if the steps above change what  |
 |                                                                 | doctor found; then start it                      |
 | STRAY without topic ID, and the one in its place not in sync    | ``doctor …``, later                              |
 | STAGED_DUE, and not wanted here again                           | ``purge …``; where others are, ``--metadata …``  |
 | STAGED, or staged by a step above                               | ``purge …``, later                               |
-| what nobody wants, and the policy keeps                         | ``doctor …``, later: no plan takes it            |
 
 Each ``mv`` is a step, up to five of a kind; ``doctor`` names the next ones after them.
 
@@ -436,10 +436,10 @@ TABLE: tuple[Line, ...] = (
     Line(_left, _others),
     Line(lambda s: s.due_inside and s.purgeable and (not s.in_use or _changes(s)), purge_due),
     Line(loses, lost),
+    Line(lambda s: s.held, _kept),
     Line(lambda s: _stands_still(s) and not loses(s), _start),
     Line(lambda s: s.trust is MetadataTrust.GOOD and _waiting_strays(s) > 0, _after_start),
     Line(lambda s: s.purgeable, purge_due),
     Line(lambda s: s.staged > s.wanted(Verdict.STAGED) or _sends_away(s), _wait),
-    Line(lambda s: s.held, _kept),
 )
 """The table, in its order."""

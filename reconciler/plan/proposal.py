@@ -35,7 +35,7 @@ from layout.scheme import Scheme, partition_path
 from layout.topic import TopicPartition
 from logstore import check_fields
 from logstore.rows import Kind
-from reconciler.desired import BrokerKey, DesiredState
+from reconciler.desired import BrokerKey, DesiredState, in_full
 from reconciler.errors import UsageError
 from reconciler.next_steps import (
     WITHOUT_ID,
@@ -240,7 +240,7 @@ class PlanDraft:
         row = judged.observed or judged.wanted or {}
         home = self.view.log_dirs.get(str(row.get("log_dir")))
         log_dirs = [each.path for each in self.view.trusted if home is None or each.broker == home.broker]
-        return Call(tuple(log_dirs), tuple(state.identity.location for state in self.view.states.values()))
+        return Call(tuple(log_dirs), tuple(in_full(state.identity.location) for state in self.view.states.values()))
 
     def _note(self, judged: Judged) -> None:
         row = judged.observed

@@ -9,7 +9,7 @@ import errno
 import os
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -128,10 +128,13 @@ def carry_out_plan(
     with _refusals(plan, plan_file, _of_plan(call, plan)):
         outcome = apply_plan(plan, options)
     metrics.take(read_apply, outcome)
+    undo, steps = _undos(plan, outcome, call), _next_steps(plan, plan_file, outcome, call)
     with may_be_unread():
-        write_outcome(outcome, form, output)
-    _say_done(plan, outcome, call)
-    for step in _next_steps(plan, plan_file, outcome, call):
+        write_outcome(outcome, form, output, undo, steps)
+    _say_done(outcome)
+    for step in undo:
+        say_step(step, "undo")
+    for step in steps:
         say_step(step)
     return metrics.written(Exit.CLEAN if outcome.is_complete else Exit.PARTLY_FAILED)
 
@@ -175,8 +178,13 @@ def _read(path: str, made_by: str) -> bytes:
     return data
 
 
-def _say_done(plan: Plan, outcome: ApplyOutcome, call: Call) -> None:
-    """Say what was done, and how it is undone: the repairs of files all at once, and of the rest one action."""
+def _done(outcome: ApplyOutcome, kinds: Collection[ActionKind]) -> list[Action]:
+    """List the actions of some kinds that this run carried out."""
+    return [each.action for each in outcome.results if each.status is RepairStatus.DONE and each.action.kind in kinds]
+
+
+def _say_done(outcome: ApplyOutcome) -> None:
+    """Say what was done."""
     for note in outcome.notes:
         warn(note)
     for journal in outcome.journals:
@@ -184,12 +192,18 @@ def _say_done(plan: Plan, outcome: ApplyOutcome, call: Call) -> None:
     by_status = {status: [each for each in outcome.results if each.status is status] for status in RepairStatus}
     counts = [f"{count(len(found))} {status}" for status, found in by_status.items() if found]
     say(f"{count(len(outcome.results), 'action')}: {', '.join(counts) or 'nothing to do'}")
-    if outcome.backups:
-        say_step(Step("to put the files back as they were", call.undo_repair(outcome.backups)), "undo")
-    staged = [each.action for each in by_status[RepairStatus.DONE] if each.action.kind in STAGING_ACTIONS]
-    if staged:
+    if staged := _done(outcome, STAGING_ACTIONS):
         say(f"{size(sum(action.frees for action in staged))} are staged, which frees no space yet")
-        say_step(_undo(staged, plan, call), "undo")
+
+
+def _undos(plan: Plan, outcome: ApplyOutcome, call: Call) -> list[Step]:
+    """Say how it is undone: the repairs of files all at once, and of the rest one action."""
+    steps, staged = list[Step](), _done(outcome, STAGING_ACTIONS)
+    if outcome.backups:
+        worse = len(_done(outcome, [ActionKind.STAGE_DUPLICATE]))
+        stays = f"; the worse copy of {count(worse, 'replica')} stays staged" if worse else ""
+        steps.append(Step(f"to put the files back as they were{stays}", call.undo_repair(outcome.backups)))
+    return [*steps, _undo(staged, plan, call)] if staged else steps
 
 
 def _undo(staged: Sequence[Action], plan: Plan, call: Call) -> Step:
@@ -229,7 +243,9 @@ def _applied(plan: Plan, plan_file: str, outcome: ApplyOutcome, call: Call) -> A
     ]
     failed = [each for each in outcome.results if each.status is RepairStatus.FAILED]
     full = [each.action.kind in STAGING_ACTIONS for each in failed if os.strerror(errno.ENOSPC) in each.detail]
-    due = moment(time.time_ns() // 1_000_000 + min(map(plan.delay_of, staged))) if staged else None
+    # What an earlier run staged is due by its own record.
+    earlier = len(staged) > len(_done(outcome, STAGING_ACTIONS))
+    due = moment(time.time_ns() // 1_000_000 + min(map(plan.delay_of, staged))) if staged and not earlier else None
     brokers = tuple(
         tuple(each.path for each in plan.log_dirs if each.broker == broker)
         for broker in dict.fromkeys(each.broker for each in plan.log_dirs)

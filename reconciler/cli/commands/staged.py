@@ -31,7 +31,7 @@ from reconciler.cli.frame import (
     say_step,
     warn,
 )
-from reconciler.next_steps import Call, step_of_strays
+from reconciler.next_steps import Call, Step, step_of_strays
 from reconciler.policy import PolicyRules
 from reconciler.text import NOTHING, Column, age, count, csv_text, moment, size
 
@@ -86,17 +86,18 @@ def run(
     now_ms = time.time_ns() // 1_000_000
     rules = read_policy(broker["policy"])
     rows, unreadable = _rows(log_dirs, fallback_records(fallback_folder), rules, now_ms)
+    strays = sum(row.state == "stray" for row in rows)
+    steps = [step_of_strays(strays, Call(paths, (), fallback_folder, **broker))] if strays else []
     match Format(form):
         case Format.TABLE:
             _show(rows, output, now_ms, readable=len(log_dirs) - len(unreadable), unreadable=len(unreadable))
         case other:
             with destination(output) as out:
-                out.write(_text(other, rows).encode("utf-8", "surrogateescape"))
+                out.write(_text(other, rows, steps).encode("utf-8", "surrogateescape"))
     for problem in unreadable:
         warn(problem)
-    strays = sum(row.state == "stray" for row in rows)
-    if strays:
-        say_step(step_of_strays(strays, Call(paths, (), fallback_folder, **broker)))
+    for step in steps:
+        say_step(step)
     return Exit.PARTLY_FAILED if unreadable else Exit.CLEAN
 
 
@@ -163,9 +164,10 @@ def _weigh(log_dir: LogDirView, staged: Staged) -> tuple[int | None, int | None]
     return found.files, found.bytes
 
 
-def _text(form: Format, rows: Sequence[StagedRow]) -> str:
+def _text(form: Format, rows: Sequence[StagedRow], steps: Sequence[Step]) -> str:
     if form is Format.JSON:
-        return json.dumps({"schema_version": SCHEMA_VERSION, "rows": [asdict(row) for row in rows]}) + "\n"
+        listed = {"rows": [asdict(row) for row in rows], "next": [step.as_row() for step in steps]}
+        return json.dumps({"schema_version": SCHEMA_VERSION, **listed}) + "\n"
     if form is Format.NDJSON:
         return "".join(json.dumps({"schema_version": SCHEMA_VERSION, **asdict(row)}) + "\n" for row in rows)
     return csv_text([field.name for field in fields(StagedRow)], map(asdict, rows))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from logstore.repair import RepairStatus, UndoOutcome
 from reconciler.cli.frame import Format, Page, destination, open_page
+from reconciler.next_steps import Step
 from reconciler.plan import STAGING_ACTIONS, Action, ApplyOutcome, Plan, action_fields
 from reconciler.text import NOTHING, Column, count, moment, size
 
@@ -120,8 +121,10 @@ def _table(
     opened.table([columns[number] for number in filled], shown, styles or {})
 
 
-def write_outcome(outcome: ApplyOutcome, form: Format, output: str | None) -> None:
-    """Write the result of each action of a plan."""
+def write_outcome(
+    outcome: ApplyOutcome, form: Format, output: str | None, undo: Iterable[Step] = (), steps: Iterable[Step] = ()
+) -> None:
+    """Write the result of each action of a plan; JSON has how it is taken back, and the next ``steps``, as well."""
     rows = [
         {
             "status": each.status.value,
@@ -131,7 +134,8 @@ def write_outcome(outcome: ApplyOutcome, form: Format, output: str | None) -> No
         }
         for each in outcome.results
     ]
-    more = {"journals": outcome.journals, "backups": outcome.backups, "notes": outcome.notes}
+    more: dict[str, list[Any]] = {"journals": outcome.journals, "backups": outcome.backups, "notes": outcome.notes}
+    more |= {"undo": [step.as_row() for step in undo], "next": [step.as_row() for step in steps]}
     _write_done(rows, more, form, output)
 
 
@@ -152,7 +156,7 @@ def write_undone(outcomes: Sequence[UndoOutcome], form: Format, output: str | No
 
 
 def _write_done(
-    rows: Sequence[Mapping[str, Any]], more: Mapping[str, list[str]], form: Format, output: str | None
+    rows: Sequence[Mapping[str, Any]], more: Mapping[str, list[Any]], form: Format, output: str | None
 ) -> None:
     """Write what was done, a row for each change; ``more`` stands beside the rows in JSON."""
     if form is Format.TABLE:

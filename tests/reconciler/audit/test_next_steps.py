@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from reconciler.audit import AuditResult, BrokerCalls, advised_steps, with_next
 from reconciler.audit.next_steps import first_step, next_of_fleet
@@ -49,6 +52,16 @@ def test_a_source_that_was_named_is_named_as_it_was(make_result: Make) -> None:
     call = Call(metadata=("describe-all:topics.txt",))
     (step,) = advised_steps(of_two_disks(make_result, "DUPLICATE"), URGENCY, call)
     assert step.command == "logstore repair /disks/1 /disks/2 --metadata describe-all:topics.txt -o repair.json"
+
+
+def test_a_file_of_metadata_is_named_in_full_as_the_log_dirs_are(
+    make_result: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "meta").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for given, named in (("meta", f"{tmp_path}/meta"), ("kraft:meta", f"kraft:{tmp_path}/meta"), ("zk:h:1", "zk:h:1")):
+        (step,) = advised_steps(of_two_disks(make_result, "STALE_ID"), URGENCY, Call(metadata=(given,)))
+        assert step.command == f"logstore plan /disks/1 /disks/2 --metadata {named} -o plan.json"
 
 
 def test_a_log_dir_that_names_no_broker_stands_alone(make_result: Make) -> None:

@@ -15,6 +15,7 @@ from reconciler.desired import (
     DesiredBuilder,
     MetadataIdentity,
     SavedTable,
+    in_full,
     in_memory,
 )
 from reconciler.errors import MetadataError
@@ -112,3 +113,13 @@ def test_a_file_that_went_or_broke_is_a_metadata_error_with_its_path(saved: Save
     path.unlink()
     with pytest.raises(MetadataError, match=r"replicas.parquet cannot be read"):
         saved.column("topic")
+
+
+def test_a_source_in_full_is_the_absolute_path_of_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a:b").mkdir()
+    monkeypatch.chdir(tmp_path)
+    given = ("a:b", "kraft:a:b", "nothing", "kafka:host:9092", "none", f"{tmp_path}/a:b", "")
+    named = (f"{tmp_path}/a:b", f"kraft:{tmp_path}/a:b", "nothing", "kafka:host:9092", "none", f"{tmp_path}/a:b", "")
+    assert tuple(map(in_full, given)) == named

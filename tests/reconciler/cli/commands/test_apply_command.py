@@ -58,6 +58,18 @@ def test_it_says_what_was_done_what_comes_next_and_how_to_take_it_back(cluster, 
     assert {finding["verdict"] for finding in audited["findings"]} == {"MISSING", "STAGED"}
 
 
+def test_applied_again_it_promises_no_later_time_and_json_has_the_same_steps(
+    cluster, run: Run, plan_file: Path
+) -> None:
+    first = run("apply", plan_file)
+    assert "UTC on, delete for ever what is staged" in first.stderr
+    again = run("apply", plan_file)
+    assert "3 already" in again.stderr and "once it is due, delete for ever what is staged" in again.stderr
+    document = json.loads(run("apply", plan_file, "--json").stdout)
+    assert [step["command"] for step in document["next"] if step["command"]] == commands(again)
+    assert document["undo"] == [], "this run has done nothing that could be taken back"
+
+
 def test_what_comes_next_names_the_metadata_in_full_wherever_the_plan_is_carried_out(
     cluster, run: Run, plan_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,18 @@ def test_a_duplicate_of_which_nothing_tells_the_better_copy_is_decided_by_what_i
     assert [(disk / "orders-0").exists() for disk in disks] == [True, False]
 
 
+def test_the_undo_of_files_says_that_it_brings_no_worse_copy_back(
+    doubled: list[Path], run: Run, tmp_path: Path
+) -> None:
+    (doubled[0] / "recovery-point-offset-checkpoint").write_text("0\n1\ngone 0 5\n")
+    plan_file = tmp_path / "repair.json"
+    kept = doubled[0] / "orders-0"
+    assert run("repair", *doubled, "--metadata", "none", "--keep", kept, "-o", plan_file).exit_code == 1
+    applied = run("repair", "--apply", plan_file)
+    assert applied.exit_code == 0, applied.output
+    assert "undo: to put the files back as they were; the worse copy of 1 replica stays staged:" in applied.stderr
+
+
 def test_apply_repairs_and_undo_takes_it_back(damaged, run: Run, plan_file: Path) -> None:
     before = snapshot(damaged.log_dir(1))
     result = run("repair", "--apply", plan_file)

@@ -100,7 +100,14 @@ def test_the_outcome_of_a_repair_is_a_table_or_json(tmp_path: Path) -> None:
     write_outcome(outcome, Format.JSON, str(tmp_path / "j"))
     document = json.loads((tmp_path / "j").read_text())
     (row,) = document.pop("results")
-    assert document == {"schema_version": SCHEMA_VERSION, "journals": [], "backups": ["/d/b"], "notes": []}
+    assert document == {
+        "schema_version": SCHEMA_VERSION,
+        "journals": [],
+        "backups": ["/d/b"],
+        "notes": [],
+        "undo": [],
+        "next": [],
+    }
     assert {key: row[key] for key in ("status", "kind", "log_dir", "name", "detail", "why")} == {
         "status": "skipped",
         "kind": "remove_leftover",
