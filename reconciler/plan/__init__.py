@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     )
     from reconciler.plan.proposal import PlanOrigin, make_plan
     from reconciler.plan.repair_proposal import RepairChoice, propose_repair, uncertain_replicas
-    from reconciler.plan.revalidate import strangers
+    from reconciler.plan.revalidate import StrangeLogDirError
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -66,7 +66,7 @@ else:
             ),
             "proposal": ("PlanOrigin", "make_plan"),
             "repair_proposal": ("RepairChoice", "propose_repair", "uncertain_replicas"),
-            "revalidate": ("strangers",),
+            "revalidate": ("StrangeLogDirError",),
         },
     )
 
@@ -102,6 +102,7 @@ __all__ = [
     "RepairChoice",
     "RepairView",
     "ScannedLogDir",
+    "StrangeLogDirError",
     "UsedMetadata",
     "action_fields",
     "apply_plan",
@@ -116,7 +117,6 @@ __all__ = [
     "read_history",
     "refusals",
     "shut_for_repair",
-    "strangers",
     "uncertain_replicas",
     "write_journal",
 ]

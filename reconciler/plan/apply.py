@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,6 +50,7 @@ from reconciler.plan.plan import FILE_REPAIRS, Action, ActionKind, Plan, Planned
 from reconciler.plan.revalidate import (
     CheckedAction,
     Revalidation,
+    StrangeLogDirError,
     clock_behind,
     status_of,
     strangers,
@@ -159,7 +160,7 @@ def apply_plan(plan: Plan, how: ApplyOptions) -> ApplyOutcome:
                 results |= {each.fingerprint: AppliedAction(each, RepairStatus.FAILED, str(error)) for each in failed}
         # Until the locks were taken, somebody might have put another disk there.
         online = {each.path for store in stores for each in store.log_dirs if each.offline is None}
-        _refuse([*strangers([each for each in plan.log_dirs if each.path in online], unreadable=True)])
+        _refuse([], strangers([each for each in plan.log_dirs if each.path in online], unreadable=True))
         runs = [_ApplyRun(store, plan, how, _of_store(plan, store), outcome.notes) for store in stores]
         for run in runs:
             run.check()
@@ -187,12 +188,14 @@ def _check(plan: Plan, how: ApplyOptions) -> None:
         reasons += too_old(plan, how.clock.now_ms(), how.oldest_ms)
     if not how.any_clock:
         reasons += clock_behind(plan, how.clock.now_ms())
-    _refuse([*reasons, *strangers(log_dirs, unreadable=plan.repairs_only)])
+    _refuse(reasons, strangers(log_dirs, unreadable=plan.repairs_only))
 
 
-def _refuse(reasons: Sequence[str]) -> None:
-    if reasons:
-        raise RefusedError(f"the plan is not carried out, and nothing was changed: {'; '.join(reasons)}")
+def _refuse(reasons: Sequence[str], strange: Iterable[str]) -> None:
+    strange = list(strange)
+    if reasons or strange:
+        kind = StrangeLogDirError if strange else RefusedError
+        raise kind(f"the plan is not carried out, and nothing was changed: {'; '.join([*reasons, *strange])}")
 
 
 def _by_broker(plan: Plan) -> list[list[PlannedLogDir]]:

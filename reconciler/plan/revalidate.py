@@ -36,6 +36,7 @@ from logstore.rows import VARYING, MetadataState
 from logstore.scan import Folder, ScanOptions, is_closed, scan_directories
 from logstore.staging import Staged
 from logstore.store import LogStore, Replica
+from reconciler.errors import RefusedError
 from reconciler.plan.history import read_history
 from reconciler.plan.plan import (
     CHECKPOINT_REPAIRS,
@@ -212,6 +213,10 @@ class Revalidation:
             self._listed = {(each.log_dir, each.location, each.inode): each for each in listed}
             self._by_inode = {(each.log_dir, each.inode): each for each in listed if each.record is not None}
         return self._listed
+
+
+class StrangeLogDirError(RefusedError):
+    """A log dir is not the one that a plan was made for, or may not be read to see whether it is."""
 
 
 def strangers(log_dirs: Sequence[PlannedLogDir], *, unreadable: bool) -> Iterator[str]:

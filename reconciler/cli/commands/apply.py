@@ -52,9 +52,9 @@ from reconciler.plan import (
     ApplyOptions,
     ApplyOutcome,
     Plan,
+    StrangeLogDirError,
     apply_plan,
     parse_plan,
-    strangers,
 )
 from reconciler.text import count, moment, quoted, size
 
@@ -146,9 +146,7 @@ def _refusals(plan: Plan, plan_file: str, call: Call) -> Iterator[None]:
         yield
     except (ChangeRefusedError, NotALogDirError) as error:
         raise RefusedError(str(error)) from error
-    except RefusedError as error:
-        if not any(each in str(error) for each in strangers(plan.log_dirs, unreadable=plan.repairs_only)):
-            raise
+    except StrangeLogDirError as error:
         raise RefusedError(f"{error}. See what is there now, and what comes first: {call.doctor().text}") from error
     except KeyboardInterrupt as error:
         again = call.apply_repair(plan_file) if plan.repairs_only else call.apply(plan_file)

@@ -25,7 +25,7 @@ from logstore.scan import scan
 from logstore.staging import list_staged, restore
 from logstore.store import LogStore
 from reconciler.errors import RefusedError
-from reconciler.plan import ActionKind, PlanChoice, read_history
+from reconciler.plan import ActionKind, PlanChoice, StrangeLogDirError, read_history
 from reconciler.plan.file import sealed
 from reconciler.verdicts import Verdict
 from tests.crash.failing_disk import FailingDisk
@@ -189,7 +189,7 @@ def test_a_disk_that_was_swapped_until_the_locks_were_taken_is_refused_too(
         return store
 
     monkeypatch.setattr(LogStore, "open", swapped)
-    with pytest.raises(RefusedError, match="is not the log dir that it was made for"):
+    with pytest.raises(StrangeLogDirError, match="is not the log dir that it was made for"):
         applied(plan)
     assert not (damaged.path / "missing-0" / METADATA).exists()
 

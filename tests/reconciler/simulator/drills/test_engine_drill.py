@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -16,26 +15,19 @@ from logstore.store import LogStore, recovery
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills import drill_engine
 from reconciler.simulator.drills.looking import path_of
+from tests.reconciler.simulator.drills.counting import counted
 
 SEEDS = 30
 
 
-def counted(seeds: int, steps: int = 40) -> Counter[str]:
-    """Drill some seeds; gives what they came to."""
-    reached = Counter[str]()
-    for seed in range(seeds):
-        drill_engine(seed, lambda what: reached.update([what]), steps)
-    return reached
-
-
 def test_a_sound_engine_keeps_what_it_is_given_and_a_seed_always_plays_the_same() -> None:
-    first = counted(2)
-    assert first == counted(2)
+    first = counted(drill_engine, 2, 40)
+    assert first == counted(drill_engine, 2, 40)
     assert first["drill stage"] and first["drill create"] and first["drill_fault power"]
 
 
 def test_a_drill_of_no_steps_does_nothing() -> None:
-    assert not counted(1, steps=0)
+    assert not counted(drill_engine, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +45,7 @@ def test_a_mistake_is_noticed(
 ) -> None:
     mistake(monkeypatch)
     with pytest.raises(BrokenInvariantError, match=said):
-        counted(SEEDS)
+        counted(drill_engine, SEEDS, 40)
 
 
 def test_a_live_replica_lies_by_its_scheme() -> None:

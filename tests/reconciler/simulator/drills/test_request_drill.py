@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -11,21 +10,14 @@ from reconciler.broker import Broker
 from reconciler.broker import broker as handling
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills import drill, drill_requests
+from tests.reconciler.simulator.drills.counting import counted
 
 SEEDS = 30
 
 
-def counted(seeds: int) -> Counter[str]:
-    """Drill some seeds; gives what they came to."""
-    reached = Counter[str]()
-    for seed in range(seeds):
-        drill_requests(seed, lambda what: reached.update([what]), 25)
-    return reached
-
-
 def test_a_sound_broker_answers_by_the_rules_and_a_seed_always_plays_the_same() -> None:
-    first = counted(2)
-    assert first == counted(2)
+    first = counted(drill_requests, 2, 25)
+    assert first == counted(drill_requests, 2, 25)
     assert first["drill leader_and_isr_FULL"] and first["drill stop_replica"]
 
 
@@ -43,7 +35,7 @@ def test_a_mistake_is_noticed(
 ) -> None:
     mistake(monkeypatch)
     with pytest.raises(BrokenInvariantError, match=said):
-        counted(SEEDS)
+        counted(drill_requests, SEEDS, 25)
 
 
 def test_each_seed_has_one_drill_on_disks_and_one_of_data() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from random import Random
 
@@ -16,26 +15,19 @@ from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.judgement.drawn import draw_cluster
 from reconciler.simulator.drills.judgement.verdict_oracle import better_copy
 from reconciler.verdicts import Copy, JoinedRow, Verdict, join
+from tests.reconciler.simulator.drills.counting import counted
 
 SEEDS = 20
 
 
-def counted(seeds: int) -> Counter[str]:
-    """Drill some seeds; gives what they came to."""
-    reached = Counter[str]()
-    for seed in range(seeds):
-        drill_judgement(seed, lambda what: reached.update([what]), 40)
-    return reached
-
-
 def test_sound_verdicts_and_gates_are_what_the_oracles_say_and_a_seed_always_plays_the_same() -> None:
-    first = counted(2)
-    assert first == counted(2)
+    first = counted(drill_judgement, 2, 40)
+    assert first == counted(drill_judgement, 2, 40)
     assert first["drill_verdict OK"] and first["drill_verdict STALE_ID"]
 
 
 def test_every_verdict_and_every_gate_is_come_to() -> None:
-    reached = counted(SEEDS)
+    reached = counted(drill_judgement, SEEDS, 40)
     assert {f"drill_verdict {each}" for each in Verdict} | {f"drill_gate {each}" for each in Gate} == reached.keys()
 
 
@@ -64,7 +56,7 @@ def test_a_mistake_is_noticed(
 ) -> None:
     mistake(monkeypatch)
     with pytest.raises(BrokenInvariantError, match=said):
-        counted(SEEDS)
+        counted(drill_judgement, SEEDS, 40)
 
 
 def test_the_better_copy_is_the_one_that_surely_wins_against_each_other_one() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
@@ -15,25 +14,18 @@ from reconciler.simulator.drills.metadata.drawn_log import draw_log
 from reconciler.sources.kraft import replay, source
 from reconciler.sources.kraft.commitment import CommitTracker
 from reconciler.sources.kraft.image import BrokerRegistration, MetadataImage
+from tests.reconciler.simulator.drills.counting import counted
 
 SEEDS = 25
 
 
-def counted(seeds: int) -> Counter[str]:
-    """Drill some seeds; gives what they came to."""
-    reached = Counter[str]()
-    for seed in range(seeds):
-        drill_metadata(seed, lambda what: reached.update([what]), 40)
-    return reached
-
-
 def test_a_sound_reader_reads_what_was_written_and_every_damage_is_come_to() -> None:
     damages = ("none", "cut", "flipped", "middle", "log of an older epoch")
-    assert counted(SEEDS).keys() == {f"drill_metadata {each}" for each in damages}
+    assert counted(drill_metadata, SEEDS, 40).keys() == {f"drill_metadata {each}" for each in damages}
 
 
 def test_a_seed_always_plays_the_same() -> None:
-    assert counted(2) == counted(2)
+    assert counted(drill_metadata, 2, 40) == counted(drill_metadata, 2, 40)
     assert draw_log(Random(3), 8) == draw_log(Random(3), 8)
 
 
@@ -64,4 +56,4 @@ def test_a_mistake_is_noticed(
 ) -> None:
     mistake(monkeypatch)
     with pytest.raises(BrokenInvariantError, match=said):
-        counted(SEEDS)
+        counted(drill_metadata, SEEDS, 40)
