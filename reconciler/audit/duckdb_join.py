@@ -25,11 +25,15 @@ from reconciler.audit.dimension_tables import (
     keep_log_dirs,
     parquet_files,
     quoted,
+    rows_of,
 )
 from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS
 from reconciler.audit.incremental import EarlierAudit, files_to_judge, keep_findings
 from reconciler.audit.join_sql import DATED, DATES, VIEWS, joined
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey
+
+ROWS_JOINED_AT_ONCE = 10_000_000
+"""Rows seen of clusters that are joined together. Ten million take less than 4 GB."""
 
 
 class DesiredTables(NamedTuple):
@@ -168,10 +172,11 @@ def rules(all_rows: bool) -> str:
 
 
 @cache
-def _judgement(all_rows: bool, some: bool = False) -> str:
-    """Write the query for the findings with all their columns; ``some``: of the brokers to judge again alone."""
+def _judgement(all_rows: bool, ending: str = "") -> str:
+    """Write the query for the findings with all their columns; ``ending``: of the names of the views that it reads."""
     dialect = DuckDBDialect()
-    views = (_AGAIN if some else {}) | {name: VIEWS[name] for name in ("desired", "copies", "pairs", "counted")}
+    views = {name: f"FROM {name}{ending}" for name in _READ[ending]}
+    views |= {name: VIEWS[name] for name in ("desired", "copies", "pairs", "counted")}
     views["joined"] = joined("true" if all_rows else str(is_worth_a_look(dialect)))
     # Stated in the query, each view is planned once; created as views, each would be planned again for every view
     # that builds on it.
@@ -184,7 +189,18 @@ def _judgement(all_rows: bool, some: bool = False) -> str:
     )
 
 
-_AGAIN = {"observed": "FROM observed_again", "speaks": "FROM speaks_again"}
+_READ = {
+    "": (),
+    "_again": ("observed", "speaks"),
+    "_part": ("observed", "speaks", "replicas", "topics"),
+}
+"""By the ending of their names, the views that stand for others: of the brokers to judge again, or of some clusters."""
+
+_CLUSTERS = """
+    SELECT c.cluster, CAST(coalesce(sum(d.rows_observed), 0) AS BIGINT) AS seen
+    FROM (SELECT unnest(enum_range(NULL::clusters)) AS cluster) c LEFT JOIN disks d ON d.cluster = c.cluster
+    GROUP BY c.cluster ORDER BY c.cluster
+"""
 
 _FOUND_BEFORE = """
     INSERT INTO found BY NAME
@@ -208,12 +224,47 @@ def judge(connection: duckdb.DuckDBPyConnection, path: str, all_rows: bool, *, s
     # desired rows with them. As the views are written, it keeps the desired rows, or a side that is truly small, which
     # takes half the memory.
     _disable_optimizers(connection, "build_side_probe_side")
-    connection.execute(f"CREATE TEMP TABLE found AS {_judgement(all_rows, some)}")
+    parts = _parts(connection)
+    for number, clusters in enumerate(parts):
+        if len(parts) > 1:
+            _make_part(connection, clusters, some)
+        into = "INSERT INTO found" if number else "CREATE TEMP TABLE found AS"
+        connection.execute(f"{into} {_judgement(all_rows, '_part' if len(parts) > 1 else '_again' if some else '')}")
     _disable_optimizers(connection)
     before = f" UNION ALL SELECT {', '.join(FINDING_SCHEMA.names)} FROM kept" if some else ""
     connection.execute(f"COPY ({FINDINGS}{before}) TO {quoted(path)} (FORMAT parquet)")
     if some:
         connection.execute(_FOUND_BEFORE)
+
+
+def _parts(connection: duckdb.DuckDBPyConnection) -> list[list[str]]:
+    """Divide the clusters into those that are joined together; usually all of them are.
+
+    No row meets one of another cluster, and a join that spills takes half as long again for each row.
+    """
+    parts, room = list[list[str]](), 0
+    for row in rows_of(connection, _CLUSTERS):
+        if not parts or row["seen"] > room:
+            parts.append([])
+            room = ROWS_JOINED_AT_ONCE
+        parts[-1].append(row["cluster"])
+        room -= row["seen"]
+    return parts
+
+
+def _make_part(connection: duckdb.DuckDBPyConnection, clusters: Sequence[str], some: bool) -> None:
+    """Make the views that :data:`_READ` names, of some clusters; ``some``: as in :func:`judge`."""
+    named = f"IN ({', '.join(map(quoted, clusters))})"
+    again = "_again" if some else ""
+    # Asked of the column as the file has it, so that whole row groups of other clusters stay unread.
+    rows = f"cluster_id {named}{' OR cluster_id IS NULL' if '' in clusters else ''}"
+    seen = f"SELECT * REPLACE (CAST(cluster AS clusters) AS cluster) FROM ({VIEWS['observed']} WHERE {rows})"
+    connection.execute(
+        f"CREATE OR REPLACE VIEW observed_part AS {f'FROM observed_again WHERE cluster {named}' if some else seen}"
+    )
+    for view in (f"speaks{again}", "replicas", "topics"):
+        part = f"{view.removesuffix(again)}_part"
+        connection.execute(f"CREATE OR REPLACE VIEW {part} AS FROM {view} WHERE cluster {named}")
 
 
 def register_desired(connection: duckdb.DuckDBPyConnection, wanted: Mapping[str, DesiredTables]) -> None:

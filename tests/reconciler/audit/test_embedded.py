@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logstore.rows import ROW_SCHEMA
-from reconciler.audit import FINDING_SCHEMA, TOPICS_FILE, AuditResult, audit
+from reconciler.audit import FINDING_SCHEMA, TOPICS_FILE, AuditResult, audit, duckdb_join
 from reconciler.audit.findings import FINDINGS_FILE
 from reconciler.desired import DesiredBuilder, MetadataIdentity, by_cluster
 from reconciler.errors import RefusedError, UsageError
@@ -72,6 +73,23 @@ def test_duckdb_and_python_agree_on_every_row_and_every_total(
         for judged in expected:
             size[judged.verdict.value] += (judged.observed or {}).get(name) or 0
         assert getattr(listed, name) == getattr(everything, name) == dict(size)
+
+
+def test_clusters_that_are_joined_one_after_the_other_give_what_all_of_them_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clusters, usual = set[str | None](), duckdb_join.ROWS_JOINED_AT_ONCE
+    for seed in (0, 5, 11):
+        rows, states = random_fleet(seed)
+        clusters |= set(rows.column("cluster_id").to_pylist())
+        pq.write_table(rows, tmp_path / "inventory.parquet")
+        answers = []
+        for most in (usual, 0):
+            monkeypatch.setattr(duckdb_join, "ROWS_JOINED_AT_ONCE", most)
+            result = audit([], [str(tmp_path / "inventory.parquet")], states, str(tmp_path), now_ms=NOW_MS)
+            answers.append((sorted(findings_of(result), key=repr), replace(result, audited_ms=0)))
+        assert answers[0] == answers[1]
+    assert clusters == {"c1", "c2", None}
 
 
 def one_log_dir(**columns: Any) -> dict[str, Any]:

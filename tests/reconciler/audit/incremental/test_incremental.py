@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from logstore.rows import ROW_SCHEMA, inventory_content, read_inventory_set
-from reconciler.audit import TOPICS_FILE, AuditResult, EarlierAudit, audit
+from reconciler.audit import TOPICS_FILE, AuditResult, EarlierAudit, audit, duckdb_join
 from reconciler.errors import RefusedError
 from reconciler.history import append_run, last_audit
 from tests.changing_fleet import ChangingFleet, sorted_findings
@@ -68,3 +68,11 @@ def totals_of_seeds(seeds: Sequence[int], folder: Path) -> tuple[int, int]:
 def test_an_incremental_audit_says_of_random_fleets_what_a_whole_one_says(tmp_path: Path) -> None:
     kept, judged = totals_of_seeds(SEEDS, tmp_path)
     assert kept > 5 and judged > 5
+
+
+def test_it_says_the_same_where_clusters_are_joined_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duckdb_join, "ROWS_JOINED_AT_ONCE", 0)
+    kept, _ = totals_of_seeds(SEEDS[:1], tmp_path)
+    assert kept > 0
