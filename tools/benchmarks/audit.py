@@ -25,10 +25,10 @@ SKEW_PEERS = ("embedded", "duckdb", "floor")
 FLOOR = "floor"
 """The one contender that makes no audit, and so has another answer and no target."""
 TREE_PEERS = ("scan", "spark-trees", "wholetext", "pathlib")
-BROKERS, DIRECTORIES = 100, 2000
+BROKERS, DIRECTORIES = 100, 5000
 LOGSTORE = os.path.join(os.path.dirname(sys.executable), "logstore")
 MOST_TIME = MOST_MEMORY = 1.3
-MOST_TREE_TIME = 2.0
+MOST_TREE_TIME = 1.2
 MOST_GROWTH = 1.25
 """Times the growth of the fleet by which an audit may slow down."""
 MOST_SKEW = 1.3

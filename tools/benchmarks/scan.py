@@ -96,7 +96,7 @@ WARM = (
     RatioTarget(OUR_IDS, FIND_IDS, 0.7, BARE_IDS),
     RatioTarget(OURS, C, 1.7, BARE),
     RatioTarget(OUR_IDS, C_IDS, 1.7, BARE_IDS),
-    RatioTarget(OUR_IDS_TWICE, C_IDS, 1.7),
+    RatioTarget(OUR_IDS_TWICE, C_IDS, 1.35),
 )
 COLD = (
     RatioTarget(OURS, FIND, 0.45),
