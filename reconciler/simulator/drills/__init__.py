@@ -4,6 +4,7 @@ from reconciler.simulator.drills.draw import drill
 from reconciler.simulator.drills.engine import drill_engine
 from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.metadata import drill_metadata
+from reconciler.simulator.drills.plans import drill_plans
 from reconciler.simulator.drills.requests import drill_requests
 
-__all__ = ["drill", "drill_engine", "drill_judgement", "drill_metadata", "drill_requests"]
+__all__ = ["drill", "drill_engine", "drill_judgement", "drill_metadata", "drill_plans", "drill_requests"]

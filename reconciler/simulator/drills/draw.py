@@ -1,4 +1,4 @@
-"""Chooses the drills beside a history: of those on disks, and of those of data, one each in turns."""
+"""Chooses the drills beside a history: one on disks and one of data, in turns, and now and then the one of plans."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Final
 from reconciler.simulator.drills.engine import drill_engine
 from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.metadata import drill_metadata
+from reconciler.simulator.drills.plans import drill_plans
 from reconciler.simulator.drills.requests import drill_requests
 
 _ON_DISKS: Final = (drill_engine, drill_requests)
 _OF_DATA: Final = (drill_judgement, drill_metadata)
+_SEEDS_PER_PLAN: Final = 3
+"""Of so many seeds one plays the drill of plans, which scans and opens log dirs several times."""
 
 
 def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
@@ -23,3 +26,5 @@ def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
     # The moods of a soak change with each seed too, in rounds of an even number.
     _ON_DISKS[(seed + seed // 8) % len(_ON_DISKS)](seed, reach, steps)
     _OF_DATA[(seed + seed // 2) % len(_OF_DATA)](seed, reach, steps)
+    if seed % _SEEDS_PER_PLAN == 0:
+        drill_plans(seed, reach, steps)
