@@ -6,5 +6,14 @@ from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.plans import drill_plans
 from reconciler.simulator.drills.requests import drill_requests
+from reconciler.simulator.drills.staging import drill_staging
 
-__all__ = ["drill", "drill_engine", "drill_judgement", "drill_metadata", "drill_plans", "drill_requests"]
+__all__ = [
+    "drill",
+    "drill_engine",
+    "drill_judgement",
+    "drill_metadata",
+    "drill_plans",
+    "drill_requests",
+    "drill_staging",
+]

@@ -1,4 +1,4 @@
-"""Chooses the drills beside a history: one on disks and one of data, in turns, and now and then the one of plans."""
+"""Chooses the drills beside a history: one on disks and one of data in turns, what is staged, now and then plans."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.plans import drill_plans
 from reconciler.simulator.drills.requests import drill_requests
+from reconciler.simulator.drills.staging import drill_staging
 
 _ON_DISKS: Final = (drill_engine, drill_requests)
 _OF_DATA: Final = (drill_judgement, drill_metadata)
@@ -26,5 +27,6 @@ def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
     # The moods of a soak change with each seed too, in rounds of an even number.
     _ON_DISKS[(seed + seed // 8) % len(_ON_DISKS)](seed, reach, steps)
     _OF_DATA[(seed + seed // 2) % len(_OF_DATA)](seed, reach, steps)
+    drill_staging(seed, reach, steps)
     if seed % _SEEDS_PER_PLAN == 0:
         drill_plans(seed, reach, steps)

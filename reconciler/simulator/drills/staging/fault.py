@@ -1,0 +1,52 @@
+"""What goes wrong in the middle of a change: the power goes, or the system refuses a change of a disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from reconciler.simulator.drills.bench import PowerCut
+
+CALM_FROM: Final = 4
+"""Tries in a row from which nothing goes wrong any more, so that what fails then is not the fault's doing."""
+
+_HURT: Final = 0.45
+"""How likely something goes wrong in a change."""
+
+_ERRORS: Final = (errno.ENOSPC, errno.ENOSPC, errno.EACCES)
+
+
+class Fault:
+    """The next fault: the power goes, or the system refuses one change of a disk."""
+
+    def __init__(self, random: Random, longest: int, reach: Callable[[str], None]) -> None:
+        """Announce nothing yet; ``longest``: changes of a disk in a long change of a game."""
+        self._random, self._longest, self._reach = random, longest, reach
+        self._after, self._is_power = -1, False
+
+    def arm(self, tries: int = 0) -> None:
+        """Announce a fault of the changes that follow, or none; surely none after :data:`CALM_FROM` tries."""
+        self.disarm()
+        if tries < CALM_FROM and self._random.random() < _HURT:
+            self._after, self._is_power = self._random.randrange(self._longest), self._random.random() < 0.5
+
+    def disarm(self) -> None:
+        """Let nothing go wrong."""
+        self._after = -1
+
+    def passes(self) -> None:
+        """Let a change of a disk pass, or not."""
+        if self._after < 0:
+            return
+        self._after -= 1
+        if self._after >= 0:
+            return
+        self._reach("power" if self._is_power else "system")
+        if self._is_power:
+            self._after = 0  # and again at each change, so that nothing is undone after it
+            raise PowerCut
+        number = self._random.choice(_ERRORS)
+        raise OSError(number, os.strerror(number))
