@@ -130,7 +130,8 @@ def _rows(inventories: Sequence[str], superseded: Superseded, *, with_scanned: b
     return " UNION ALL ".join(scanned + inventory_rows(inventories, superseded, columns))
 
 
-_OBSERVED = f"SELECT * REPLACE (CAST(cluster AS clusters) AS cluster) FROM ({VIEWS['observed']})"
+_TYPED = "SELECT * REPLACE (CAST(cluster AS clusters) AS cluster)"
+_OBSERVED = f"{_TYPED} FROM ({VIEWS['observed']})"
 
 
 def keep_earlier(connection: duckdb.DuckDBPyConnection, earlier: EarlierAudit, now_ms: int) -> int:
@@ -258,7 +259,7 @@ def _make_part(connection: duckdb.DuckDBPyConnection, clusters: Sequence[str], s
     again = "_again" if some else ""
     # Asked of the column as the file has it, so that whole row groups of other clusters stay unread.
     rows = f"cluster_id {named}{' OR cluster_id IS NULL' if '' in clusters else ''}"
-    seen = f"SELECT * REPLACE (CAST(cluster AS clusters) AS cluster) FROM ({VIEWS['observed']} WHERE {rows})"
+    seen = f"{_TYPED} FROM ({VIEWS['observed']} WHERE {rows})"
     connection.execute(
         f"CREATE OR REPLACE VIEW observed_part AS {f'FROM observed_again WHERE cluster {named}' if some else seen}"
     )
