@@ -149,6 +149,8 @@ def put(path: str, uri: str) -> None:
             # In a thread, which no signal interrupts: a stream that is given up would be closed, and half a file seen.
             try:
                 with ThreadPoolExecutor(1) as thread:
+                    # Started before it writes: nobody waits for a thread at whose start an interrupt came.
+                    thread.submit(bool).result()
                     thread.submit(_write_at_once, system, target, source.read_buffer()).result()
             except FileNotFoundError as error:
                 raise InventoryStoreError(f"{uri.partition('?')[0]}: {_NO_BUCKET}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import signal
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -104,6 +105,32 @@ def test_an_interrupt_in_the_middle_of_an_upload_leaves_the_whole_file(
     with pytest.raises(KeyboardInterrupt):
         put(written(tmp_path / "source"), f"{FOLDER}x.parquet")
     assert shown == [b"rows"]
+
+
+def test_an_interrupt_while_the_thread_of_an_upload_starts_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    started: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        started.append(thread)
+        raise KeyboardInterrupt
+
+    def open_stream(target: str, compression: None) -> io.BytesIO:
+        opened.append(target)
+        return io.BytesIO()
+
+    store = SimpleNamespace(open_output_stream=open_stream)
+    monkeypatch.setattr(uris, "_open", lambda uri: (store, "fleet/x.parquet"))
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        put(written(tmp_path / "source"), f"{FOLDER}x.parquet")
+    for thread in started:
+        thread.join()
+    assert (len(started), opened) == (1, [])
 
 
 def test_a_file_that_cannot_take_its_name_on_this_machine_leaves_no_draft(tmp_path: Path) -> None:
