@@ -290,7 +290,7 @@ def _futures(
             current = next((each for each in replicas if beside and each.place == beside[0]), None)
             wanted = nowhere.get((str(place.topic), place.partition or 0))
             is_alone = all_read and wanted is not None and place.topic_id in (None, wanted["topic_id"])
-            yield _alone(place, wanted) if wanted is not None and is_alone else _on_its_way(place, current)
+            yield _alone(place, wanted, asked) if wanted is not None and is_alone else _on_its_way(place, current)
         elif not beside:
             nowhere.pop((str(place.topic), place.partition or 0), None)
             sentence = "the controller has assigned the replica to this log dir: it becomes the current one"
@@ -308,17 +308,20 @@ def _futures(
             yield Finding(StartEffect.REPLACED, "future_promoted", sentence, place, replicas=1)
 
 
-def _alone(place: FindingPlace, wanted: Row) -> Finding:
+def _alone(place: FindingPlace, wanted: Row, asked: BrokerAsked) -> Finding:
     """Report a copy without its original, from which a broker never takes records: it copies the other way round.
 
     A broker of any release makes the replica anew where the controller wants it, and goes on with the move from that.
+    One of ZooKeeper's writes the topic ID of the new one in another thread than the one that swaps the two.
     """
     sentence = (
         "the original of this copy between log dirs is on none of them: the broker makes the replica anew, and goes on "
         "with the move from that one, which first cuts the copy back to what the new one has"
     )
+    sentence += ": nothing, as no other replica is in sync" if is_only_in_sync(wanted) else ""
+    if not asked.is_kraft:
+        sentence += f"; rarely it swaps the two before it wrote the topic ID, and then {place.log_dir} goes offline"
     if is_only_in_sync(wanted):
-        sentence += ": nothing, as no other replica is in sync"
         return Finding(StartEffect.DELETED, "future_alone", sentence, place, replicas=1, only_in_sync=True)
     return Finding(StartEffect.NOTE, "future_alone", sentence, place, replicas=1)
 

@@ -88,6 +88,8 @@ def write_report(report: RequestReport, form: Format, output: str | None) -> Non
             rows = list(_rows(report))
             if rows:
                 opened.table(_COLUMNS, rows, _STYLES)
+            elif error := report.response.error:
+                opened.line(f"No partition is answered: the whole request is, with {error_name(error)} ({int(error)}).")
             else:
                 opened.line("Everything is as the request wants it.")
         return

@@ -297,10 +297,14 @@ def test_a_future_replica_without_its_original_is_cut_back_to_what_is_made_anew(
     path = zookeeper(tmp_path / "a", f"orders-0.{HEX}-future")
     (found,) = of_rule(ask(path, "2.8", "zookeeper", wanted(0, isr=isr)), "future_alone")
     assert (found.effect, found.only_in_sync) == (effect, effect is not NOTE)
+    assert found.problem.endswith(
+        f"; rarely it swaps the two before it wrote the topic ID, and then {path} goes offline"
+    )
     elsewhere = kraft_log_dir(tmp_path / "b", [f"orders-0.{HEX}-future"])
     states = wanted(0, isr=isr, directories=(str(directory_id(2)), None))
     second = second_log_dir(tmp_path / "c")
-    assert [each.effect for each in of_rule(ask([elsewhere, second], "3.9", states=states), "future_alone")] == [effect]
+    (found,) = of_rule(ask([elsewhere, second], "3.9", states=states), "future_alone")
+    assert (found.effect, "rarely" in found.problem) == (effect, False)
 
 
 def test_nothing_is_known_of_a_future_replica_whose_original_may_lie_where_only_this_user_may_not_read(

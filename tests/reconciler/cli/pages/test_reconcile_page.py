@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from logstore import KafkaError
 from reconciler.broker import ActionResult
 from reconciler.cli.frame import Format
 from reconciler.cli.pages import WORDS, RequestReport, error_name, write_report
@@ -41,6 +42,14 @@ def test_the_page_has_a_line_for_each_change_and_error_and_none_for_what_is_in_o
 def test_where_nothing_happens_it_says_so(tmp_path: Path) -> None:
     write_report(report(errors=(0, 0, 0)), Format.TABLE, str(tmp_path / "out"))
     assert (tmp_path / "out").read_text() == "Everything is as the request wants it.\n"
+
+
+def test_a_request_that_is_refused_whole_is_not_called_carried_out(tmp_path: Path) -> None:
+    response = LeaderAndIsrResponse(KafkaError.STALE_CONTROLLER_EPOCH, ())
+    write_report(RequestReport(REQUEST, "r.json", 1, True, response, {}, ()), Format.TABLE, str(tmp_path / "out"))
+    assert (tmp_path / "out").read_text() == (
+        "No partition is answered: the whole request is, with STALE_CONTROLLER_EPOCH (11).\n"
+    )
 
 
 def test_json_has_every_answer_and_every_change(tmp_path: Path) -> None:
