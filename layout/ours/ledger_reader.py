@@ -80,6 +80,20 @@ def parse_ledger(data: bytes) -> Ledger:
     return ledger
 
 
+class _TopicIds(dict[str, TopicId]):
+    """Topic IDs by their canonical texts, each read when it is first asked for; KeyError: any other text."""
+
+    def __missing__(self, text: str) -> TopicId:
+        try:
+            topic_id = TopicId.parse(text)
+        except InvalidIdError as error:
+            raise KeyError(text) from error
+        if str(topic_id) != text:
+            raise KeyError(text)
+        self[text] = topic_id
+        return topic_id
+
+
 class _LineReader:
     """Reads lines in their order.
 
@@ -92,8 +106,7 @@ class _LineReader:
     def __init__(self) -> None:
         self.entries: dict[str, LedgerEntry] = {}
         self.lines = self.durable = 0
-        self._topic_ids: dict[str, TopicId] = {}
-        """By their canonical texts."""
+        self._topic_ids = _TopicIds()
 
     def read(self, lines: Iterable[tuple[int, Any]]) -> dict[int, str]:
         """Read lines, each with its number; gives number → reason of those that no release writes.
@@ -132,7 +145,7 @@ class _LineReader:
         if kind == _STAGED:
             try:
                 record = self._record(value)
-                self.entries[name] = self._fast_entry(value) or LedgerEntry(LedgerEvent.STAGED, record)
+                self.entries[name] = LedgerEntry(LedgerEvent.STAGED, record)
             except (DamagedFileError, InvalidIdError) as error:
                 return str(error)
         elif len(value) == 2 and isinstance(kind, str) and kind in _OTHERS:
@@ -171,16 +184,13 @@ class _LineReader:
             pass  # a value of another type, or more or fewer of them
         return None
 
-    def _record(self, value: list[Any]) -> StagedRecord:
+    @staticmethod
+    def _record(value: list[Any]) -> StagedRecord:
         """Make the record of a staged line, and check its rules. Raises DamagedFileError, InvalidIdError."""
         if len(value) != _VALUES:
             raise DamagedFileError(FORMAT, f"{_VALUES} values were expected, not {len(value)}")
         _, _, topic, text, partition, path, verdict, evidence, staged_ms, due_ms, namespace, checkpoints = value
-        topic_id = self._topic_ids.get(text) if type(text) is str else TopicId.ZERO
-        if topic_id is None:
-            topic_id = TopicId.parse(text)
-            if str(topic_id) == text:
-                self._topic_ids[text] = topic_id
+        topic_id = TopicId.parse(text) if type(text) is str else TopicId.ZERO
         record = StagedRecord(topic, partition, topic_id, path, verdict, evidence, staged_ms, due_ms, checkpoints)
         if type(text) is not str or not is_surely_valid(record):
             texts, numbers = (topic, text, path, verdict, evidence), (partition, staged_ms, due_ms)
