@@ -63,9 +63,17 @@ class OffsetCheckpoints:
 
 
 def read_offset_checkpoints(log_dir: str) -> OffsetCheckpoints:
-    """Read the four files of a log dir. Never raises."""
+    """Read the four files of a log dir, and look whether it is in use. Never raises."""
     # The lock is checked first: the files of a broker that stops in between are right.
-    found = OffsetCheckpoints(in_use=find_lock_holder(log_dir, search=False) is not None)
+    in_use = find_lock_holder(log_dir, search=False) is not None
+    found = _read_files(log_dir)
+    found.in_use = in_use
+    return found
+
+
+def _read_files(log_dir: str) -> OffsetCheckpoints:
+    """Read the four files of a log dir. Never raises."""
+    found = OffsetCheckpoints()
     for file in checkpoint.OFFSET_CHECKPOINTS:
         try:
             data = read_small_file(f"{log_dir}/{file}", CHECKPOINT_LIMIT)
@@ -99,7 +107,7 @@ class CheckpointFiles:
 
     def __init__(self, root: Directory) -> None:
         """Read the files. A missing one is empty."""
-        found = read_offset_checkpoints(root.path)
+        found = _read_files(root.path)  # whoever opens a log dir holds its lock, and need not look for the holder
         self._root = root
         self._entries = {file: found.entries.get(file, {}) for file in checkpoint.OFFSET_CHECKPOINTS}
         self.damaged = frozenset(str(row[0]) for row in found.damaged)
