@@ -420,13 +420,10 @@ def originals(before: Tree) -> Tree:
     return tree
 
 
-def _marked_copy(root: str) -> str:
+def _marked_copy(tree: Tree, root: str) -> str:
     """Copy the disks, and leave the mark in both log dirs for which there was no room."""
     copy = f"{root}.marked"
-    shutil.copytree(root, copy, symlinks=True)
-    for log_dir in (ONE, TWO):
-        with open(f"{copy}/{log_dir}/{UNCLEAN_FILE}", "wb"):
-            pass
+    write_tree(tree | {f"{log_dir}/{UNCLEAN_FILE}": b"" for log_dir in (ONE, TWO)}, copy)
     return copy
 
 
@@ -478,7 +475,7 @@ def history(
             return
         if NO_MARK in done:
             _assert_only_litter(root, without(tree, (*taken(tree), *due)), without(started(before, tree), due))
-            copy = _marked_copy(root)
+            copy = _marked_copy(tree, root)
             recover(copy, Disk(), fallback)
             check(copy, tuple(text for text in done if text != NO_MARK))
             shutil.rmtree(copy)

@@ -23,7 +23,7 @@ from layout.directory_name import DirectoryKind, parse, parse_by_topic_id, parse
 from layout.errors import DamagedFileError
 from layout.ours import Ledger, LedgerEntry, LedgerEvent, StagedRecord, move_record, parse_ledger
 from layout.scheme import LEDGER_FILE, STAGING_DIR
-from tests.crash.images import Tree, difference, digest, read_tree
+from tests.crash.images import Tree, difference, digest, read_tree, write_tree
 
 FALLBACK = "spare"
 """Name of the folder for fallback records: the ledger of log dirs on disk ``one`` is ``spare/one`` there."""
@@ -230,11 +230,11 @@ def assert_restorable(
     Returns:
         How many were restored.
     """
-    count = 0
-    for path, record in sorted(records(read_tree(root)).items()):
+    count, tree = 0, read_tree(root)
+    for path, record in sorted(records(tree).items()):
         if path in skip:
             continue
-        shutil.copytree(root, folder, symlinks=True)
+        write_tree(tree, folder)
         restore(folder, path)
         home = f"{staging_home(path)}/{record.path}"
         after = read_tree(folder)

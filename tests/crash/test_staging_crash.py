@@ -40,7 +40,7 @@ from tests.crash.engine_histories import (
 )
 from tests.crash.failing_disk import FullBelow
 from tests.crash.histories import NUMBERS, Done, Driver, History, WrongError
-from tests.crash.images import Tree, read_tree
+from tests.crash.images import Tree, read_tree, write_tree
 from tests.crash.recording_disk import RecordingDisk
 from tests.crash.replicas import FALLBACK, assert_each_is_told, begun, below, entries, records
 from tests.crash.staging_acts import restore, said_is_so, stage
@@ -267,10 +267,12 @@ def on_full_disk(kind: Kind, *, names: bool, has_ledger: bool = False) -> Histor
 
     def each_comes_back(root: str, done: tuple[str, ...]) -> None:
         scenario.check(root, done)
-        lost = [number for number in (0, 1) if not is_live(read_tree(root), kind.path(orders(number)))]
-        for number in lost:
+        tree = read_tree(root)
+        for number in (0, 1):
+            if is_live(tree, kind.path(orders(number))):
+                continue
             copy = f"{root}.spare"
-            shutil.copytree(root, copy)
+            write_tree(tree, copy)
             with opened(copy, fallback=f"two/{FALLBACK}") as store:
                 (staged,) = [each for each in store.staged() if each.partition == orders(number)]
                 store.restore(staged)
