@@ -9,6 +9,8 @@ import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import starmap
 from typing import TypeAlias
 
 from logstore.fs.crash_disk import ROOT, Image
@@ -113,7 +115,13 @@ def _write(what: What, path: str) -> None:
 
 def digest(tree: Tree) -> bytes:
     """Two trees have the same digest when they are the same."""
-    return hashlib.blake2b(repr(sorted(tree.items())).encode("utf-8", "surrogateescape"), digest_size=16).digest()
+    return hashlib.blake2b(b"".join(sorted(starmap(_digest_of_one, tree.items()))), digest_size=16).digest()
+
+
+@lru_cache(1 << 16)
+def _digest_of_one(path: str, what: What) -> bytes:
+    """Most of a tree is as in the last one, so the digest of each thing in it is kept."""
+    return hashlib.blake2b(repr((path, what)).encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
 def listing(tree: Tree) -> list[str]:
