@@ -128,19 +128,22 @@ def selections(options: Sequence[int], bound: int = BOUND) -> list[tuple[int, ..
     return list(found)
 
 
-def crash_states(start: Snapshot, log: Sequence[Step], bound: int = BOUND) -> Iterator[CrashState]:
+def crash_states(start: Snapshot, log: Sequence[Step], bound: int = BOUND, *, first: int = 0) -> Iterator[CrashState]:
     """Every distinct state that a crash at any moment may leave, the moments in their order.
 
     Args:
         start: what lay on the disk, durably, before the first step.
         log: all steps.
         bound: as in :func:`selections`.
+        first: the first moment that counts; those before it are known, from another log that begins the same.
     """
     disk = _Disk.at_first(start)
     seen: set[tuple[bytes, tuple[str, ...]]] = set()
     for steps in range(len(log) + 1):
         if steps:
             disk.take(steps - 1, log[steps - 1])
+        if steps < first:
+            continue
         for state in disk.states(steps, bound):
             if state.key not in seen:
                 seen.add(state.key)

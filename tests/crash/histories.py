@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
+from itertools import count, takewhile
 from typing import TypeAlias
 
 from logstore.fs import Disk
@@ -189,11 +189,14 @@ class _Crasher:
     seen: set[tuple[bytes, tuple[str, ...]]] = field(default_factory=set)
     checked: set[tuple[bytes, tuple[str, ...]]] = field(default_factory=set)
     """What a restart made of them; most come to the same, and need no second look."""
+    last: RecordingDisk | None = None
+    """What the history was run on the last time."""
 
     def try_all(self, disk: RecordingDisk, title: str) -> None:
         """Try what a crash may leave at any moment of the log, and of the restarts that follow."""
         disk.assert_nothing_else_changed()
-        waiting = deque(self._unseen(disk, (), 1, lambda: ["", title]))
+        waiting = deque(self._unseen(disk, (), 1, lambda: ["", title], self._first_new_moment(disk)))
+        self.last = disk
         while waiting:
             state, depth, story = waiting.popleft()
             root = self.scratch.path()
@@ -213,8 +216,17 @@ class _Crasher:
                 before = partial(_and_again, story)
                 waiting.extend(self._unseen(restarted, state.done, depth + 1, before))
 
-    def _unseen(self, disk: RecordingDisk, done: tuple[str, ...], depth: int, before: Story) -> Iterator[_Case]:
-        for state in crash_states(disk.start, disk.log, self.bound):
+    def _first_new_moment(self, disk: RecordingDisk) -> int:
+        """The first moment whose states are not those of the last run, which took the same steps up to there."""
+        if self.last is None or disk.start != self.last.start:
+            return 0
+        steps = takewhile(lambda pair: pair[0] == pair[1], zip(disk.log, self.last.log, strict=False))
+        return sum(1 for _ in steps) + 1
+
+    def _unseen(
+        self, disk: RecordingDisk, done: tuple[str, ...], depth: int, before: Story, first: int = 0
+    ) -> Iterator[_Case]:
+        for state in crash_states(disk.start, disk.log, self.bound, first=first):
             after = replace(state, done=done + state.done)
             if after.key not in self.seen:
                 self.seen.add(after.key)

@@ -307,3 +307,20 @@ def test_no_state_is_given_twice(tmp_path: Path) -> None:
     disk = run({}, act, tmp_path / "root")
     keys = [state.key for state in crash_states(disk.start, disk.log)]
     assert len(keys) == len(set(keys)) > 20
+
+
+def test_what_a_log_that_begins_the_same_has_left_and_the_moments_after_that_are_all_states(tmp_path: Path) -> None:
+    def act(disk: ByPath) -> None:
+        for name in "abc":
+            disk.create(name, b"xy")
+            disk.sync(name)
+            disk.unlink(name)
+        disk.sync()
+
+    disk = run({}, act, tmp_path / "root")
+    log = [*disk.log[:5], Done("half"), *disk.log[5:]]
+    every = {state.key for state in crash_states(disk.start, log)}
+    for shared in range(len(log) + 1):
+        known = {state.key for state in crash_states(disk.start, log[:shared])}
+        assert known | {state.key for state in crash_states(disk.start, log, first=shared + 1)} == every
+    assert not list(crash_states(disk.start, log, first=len(log) + 1))
