@@ -280,20 +280,27 @@ def fail_everywhere(
     trees = [read_tree(root)]
     history.act(root, inner(), lambda text: trees.append(read_tree(root)))
     trees.append(read_tree(root))
+    checked: set[tuple[bytes, tuple[str, ...]]] = set()
     cases = steps = 0
     for number in numbers:
         for lasting in (False, True):
             for at in count():
                 disk = FailingDisk(at, number, lasting=lasting, inner=inner())
-                if not _fail_once(history, scratch, disk, trees):
+                if not _fail_once(history, scratch, disk, trees, checked):
                     break
                 cases += 1
             steps = max(steps, at)
     return Tried(steps, cases)
 
 
-def _fail_once(history: History, scratch: _Scratch, disk: FailingDisk, trees: list[Tree]) -> bool:
-    """Run the history on a disk that may fail; False: it did not."""
+def _fail_once(
+    history: History,
+    scratch: _Scratch,
+    disk: FailingDisk,
+    trees: list[Tree],
+    checked: set[tuple[bytes, tuple[str, ...]]],
+) -> bool:
+    """Run the history on a disk that may fail; False: it did not. What a restart leaves is checked once of each."""
     root = scratch.built(history)
     done: list[str] = []
     descriptors = _open_descriptors()
@@ -314,7 +321,11 @@ def _fail_once(history: History, scratch: _Scratch, disk: FailingDisk, trees: li
         raise WrongError(_failure(history, disk, done, "\n".join([f"raised {error!r}", *wrong]))) from error
     try:
         history.recover(root, Disk())
-        _check(history, root, done, read_tree(root))
+        tree = read_tree(root)
+        left = (digest(tree), tuple(done))
+        if left not in checked:
+            checked.add(left)
+            _check(history, root, done, tree)
     except Exception as found:
         lines = [f"raised {error!r}", "after a restart this is wrong:", f"{type(found).__name__}: {found}"]
         raise WrongError(_failure(history, disk, done, "\n".join([*lines, *listing(read_tree(root))]))) from found
