@@ -2,6 +2,7 @@
 
 from reconciler.simulator.drills.draw import drill
 from reconciler.simulator.drills.engine import drill_engine
+from reconciler.simulator.drills.formats import drill_formats
 from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.plans import drill_plans
@@ -11,6 +12,7 @@ from reconciler.simulator.drills.staging import drill_staging
 __all__ = [
     "drill",
     "drill_engine",
+    "drill_formats",
     "drill_judgement",
     "drill_metadata",
     "drill_plans",

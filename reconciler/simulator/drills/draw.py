@@ -1,4 +1,4 @@
-"""Chooses the drills beside a history: one on disks and one of data in turns, what is staged, now and then plans."""
+"""Chooses the drills beside a history: one on disks and one of data in turns, what is staged, formats, rarely plans."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from reconciler.simulator.drills.engine import drill_engine
+from reconciler.simulator.drills.formats import drill_formats
 from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.plans import drill_plans
@@ -28,5 +29,6 @@ def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
     _ON_DISKS[(seed + seed // 8) % len(_ON_DISKS)](seed, reach, steps)
     _OF_DATA[(seed + seed // 2) % len(_OF_DATA)](seed, reach, steps)
     drill_staging(seed, reach, steps)
+    drill_formats(seed, reach, steps)
     if seed % _SEEDS_PER_PLAN == 0:
         drill_plans(seed, reach, steps)
