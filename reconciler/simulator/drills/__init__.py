@@ -1,5 +1,6 @@
 """Short games beside a history, each with one part of the engine alone, whose rare cases a cluster seldom comes to."""
 
+from reconciler.simulator.drills.by_hand import drill_by_hand
 from reconciler.simulator.drills.draw import drill
 from reconciler.simulator.drills.engine import drill_engine
 from reconciler.simulator.drills.formats import drill_formats
@@ -11,6 +12,7 @@ from reconciler.simulator.drills.staging import drill_staging
 
 __all__ = [
     "drill",
+    "drill_by_hand",
     "drill_engine",
     "drill_formats",
     "drill_judgement",

@@ -1,10 +1,11 @@
-"""Chooses the drills beside a history: one on disks and one of data in turns, what is staged, formats, rarely plans."""
+"""Chooses the drills beside a history: one on disks and one of data in turns, and short ones besides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
 
+from reconciler.simulator.drills.by_hand import drill_by_hand
 from reconciler.simulator.drills.engine import drill_engine
 from reconciler.simulator.drills.formats import drill_formats
 from reconciler.simulator.drills.judgement import drill_judgement
@@ -30,5 +31,6 @@ def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
     _OF_DATA[(seed + seed // 2) % len(_OF_DATA)](seed, reach, steps)
     drill_staging(seed, reach, steps)
     drill_formats(seed, reach, steps)
+    drill_by_hand(seed, reach, steps)
     if seed % _SEEDS_PER_PLAN == 0:
         drill_plans(seed, reach, steps)

@@ -24,7 +24,7 @@ from reconciler.simulator.runs.coverage import EXPECTED
 from reconciler.sources.zookeeper import snapshot, transactions
 from tests.reconciler.simulator.drills.counting import counted
 
-SEEDS, STEPS = 25, 120
+SEEDS, STEPS = 25, 150
 
 
 def test_sound_code_is_right_at_every_edge_and_a_seed_always_plays_the_same() -> None:
