@@ -3,6 +3,7 @@
 from reconciler.simulator.drills.by_hand import drill_by_hand
 from reconciler.simulator.drills.draw import drill
 from reconciler.simulator.drills.engine import drill_engine
+from reconciler.simulator.drills.files import drill_files
 from reconciler.simulator.drills.formats import drill_formats
 from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.metadata import drill_metadata
@@ -14,6 +15,7 @@ __all__ = [
     "drill",
     "drill_by_hand",
     "drill_engine",
+    "drill_files",
     "drill_formats",
     "drill_judgement",
     "drill_metadata",

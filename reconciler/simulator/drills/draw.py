@@ -7,6 +7,7 @@ from typing import Final
 
 from reconciler.simulator.drills.by_hand import drill_by_hand
 from reconciler.simulator.drills.engine import drill_engine
+from reconciler.simulator.drills.files import drill_files
 from reconciler.simulator.drills.formats import drill_formats
 from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.metadata import drill_metadata
@@ -30,6 +31,7 @@ def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
     _ON_DISKS[(seed + seed // 8) % len(_ON_DISKS)](seed, reach, steps)
     _OF_DATA[(seed + seed // 2) % len(_OF_DATA)](seed, reach, steps)
     drill_staging(seed, reach, steps)
+    drill_files(seed, reach, steps)
     drill_formats(seed, reach, steps)
     drill_by_hand(seed, reach, steps)
     if seed % _SEEDS_PER_PLAN == 0:
