@@ -9,6 +9,7 @@ from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.plans import drill_plans
 from reconciler.simulator.drills.requests import drill_requests
+from reconciler.simulator.drills.scenes import drill_scenes
 from reconciler.simulator.drills.staging import drill_staging
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "drill_metadata",
     "drill_plans",
     "drill_requests",
+    "drill_scenes",
     "drill_staging",
 ]

@@ -13,12 +13,13 @@ from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.plans import drill_plans
 from reconciler.simulator.drills.requests import drill_requests
+from reconciler.simulator.drills.scenes import drill_scenes
 from reconciler.simulator.drills.staging import drill_staging
 
 _ON_DISKS: Final = (drill_engine, drill_requests)
 _OF_DATA: Final = (drill_judgement, drill_metadata)
-_SEEDS_PER_PLAN: Final = 3
-"""Of so many seeds one plays the drill of plans, which scans and opens log dirs several times."""
+_SEEDS_PER_LONG_ONE: Final = 3
+"""Of so many seeds one plays the drill of plans, and another one the scenes: both open log dirs several times."""
 
 
 def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
@@ -34,5 +35,7 @@ def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
     drill_files(seed, reach, steps)
     drill_formats(seed, reach, steps)
     drill_by_hand(seed, reach, steps)
-    if seed % _SEEDS_PER_PLAN == 0:
+    if seed % _SEEDS_PER_LONG_ONE == 0:
         drill_plans(seed, reach, steps)
+    elif seed % _SEEDS_PER_LONG_ONE == 1:
+        drill_scenes(seed, reach, steps)

@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from random import Random
 from typing import Final
 
-from logstore import ChangeRefusedError
+from logstore import ChangeRefusedError, LogStoreError
 from logstore.fs import (
     Batch,
     Directory,
@@ -104,6 +104,8 @@ class _Game:
             self._fault.disarm()
             self._crash()
             return name
+        except LogStoreError as error:
+            raise BrokenInvariantError(f"a change is refused, and should not be: {name}: {error}") from error
         self._fault.disarm()
         self._drafts.clear()
         self._look()

@@ -85,6 +85,7 @@ EXPECTED: tuple[str, ...] = (
     *(f"drill_format {what}" for what in ("offsets", "epochs", "metadata", "properties")),
     *(f"drill_format {what}" for what in ("leader_and_isr", "stop_replica", "drawn", "contradiction", "ids")),
     *(f"drill_format zookeeper {damage}" for damage in ("none", "snapshot", "log", "no log")),
+    *(f"drill_scene {name}" for name in ("copies", "successor", "unreadable", "renamed")),
     *(f"drill_by_hand {gate}" for gate in ("cluster", "epoch", "create", "sole-copy", "no-id", "internal")),
     *(f"drill_by_hand {which}" for which in ("older", "newer")),
     *(f"drill_plan stage_{what}" for what in ("none", "rewritten", "grown", "replaced", "gone", "held")),
