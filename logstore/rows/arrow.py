@@ -76,6 +76,12 @@ ROW_SCHEMA = pa.schema(
 _TOPIC = VARYING.index("topic")
 BATCH_SCHEMA = pa.schema([*(ROW_SCHEMA.field(name) for name in VARYING), ROW_SCHEMA.field("namespace")])
 
+# A schema makes its fields anew whenever it is asked, which is most of the work on a log dir with few replicas.
+_VARYING_TYPES = [BATCH_SCHEMA.field(name).type for name in VARYING]
+_PLACES = {field.name: number for number, field in enumerate(BATCH_SCHEMA)}
+_ROW_COLUMNS = [(field.name, field.type, _PLACES.get(field.name)) for field in ROW_SCHEMA]
+"""The name and the type of each column of a row, and its number in a batch; None: it is the same in every row."""
+
 
 def to_batch(rows: Sequence[Row]) -> pa.RecordBatch:
     """Turn rows into one Arrow batch of :data:`BATCH_SCHEMA`."""
@@ -84,7 +90,7 @@ def to_batch(rows: Sequence[Row]) -> pa.RecordBatch:
 
 def columns_to_batch(columns: Columns) -> pa.RecordBatch:
     """Turn columns into one Arrow batch of :data:`BATCH_SCHEMA`."""
-    arrays = [_array(name, column) for name, column in zip(VARYING, columns, strict=True)]
+    arrays = [_array(kind, column) for kind, column in zip(_VARYING_TYPES, columns, strict=True)]
     return pa.RecordBatch.from_arrays([*arrays, _namespaces(columns[_TOPIC])], schema=BATCH_SCHEMA)
 
 
@@ -103,8 +109,8 @@ def to_table(batches: Iterable[pa.RecordBatch], facts: LogDirFacts) -> pa.Table:
     }
     lengths = [batch.num_rows for batch in table.to_batches()]
     columns = [
-        _repeated(same[field.name], field.type, lengths) if field.name in same else table.column(field.name)
-        for field in ROW_SCHEMA
+        _repeated(same[name], kind, lengths) if place is None else table.column(place)
+        for name, kind, place in _ROW_COLUMNS
     ]
     return pa.Table.from_arrays(columns, schema=ROW_SCHEMA)
 
@@ -115,8 +121,9 @@ def _repeated(value: Value, kind: pa.DataType, lengths: Sequence[int]) -> pa.Chu
     return pa.chunked_array([longest.slice(0, length) for length in lengths], kind)
 
 
-def _array(name: str, values: Sequence[Value]) -> pa.Array:
-    kind = ROW_SCHEMA.field(name).type
+def _array(kind: pa.DataType, values: Sequence[Value]) -> pa.Array:
+    if values and values[0] is None and values.count(None) == len(values):
+        return pa.nulls(len(values), kind)
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:
