@@ -336,12 +336,17 @@ def _is_begun(due: DueDirectory) -> bool:
 def _staging_roots(
     log_dir: LogDirView, rules: PurgeRules, fallback: FallbackRecords
 ) -> Iterator[tuple[StagingRoot, list[tuple[DirectoryName, int]]]]:
-    """Open the staging roots of a log dir one at a time, each with its directories and their inodes."""
+    """Open the staging roots of a log dir one at a time, each with its directories and their inodes.
+
+    One in which nothing lies is passed over, so that a purge that finds nothing to do reads no ledger.
+    """
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
             if rules.placements is None or placement in rules.placements:
                 with paused_gc():
                     names = staged_names(root, placement)
+                    if not names:
+                        continue
                     ledger = RootLedger(log_dir, root, fallback)
                 yield StagingRoot(log_dir, placement, root, rules, ledger), names
 

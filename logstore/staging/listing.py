@@ -119,6 +119,8 @@ def _find_all(log_dir: LogDirView, fallback: FallbackRecords) -> list[Staged]:
     with closing(staging_roots(log_dir)) as roots:
         for placement, root in roots:
             inodes = root.directory_inodes()
+            if not inodes:
+                continue
             # Read after the names: the line of a directory is there before the directory is.
             ledger = RootLedger(log_dir, root, fallback)
             path, prefix = log_dir.path, name_below_log_dir(log_dir, placement, "-")[:-1]

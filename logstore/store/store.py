@@ -243,8 +243,9 @@ class LogStore(StagingStore):
             OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
         """
         with self.changing:
+            rules = PurgeRules(self.clock.now_ms())
             for log_dir in self._online():
-                for gone in purge_steps(log_dir, PurgeRules(self.clock.now_ms()), fallback=self.fallback):
+                for gone in purge_steps(log_dir, rules, fallback=self.fallback):
                     return gone
         return None
 
