@@ -42,7 +42,10 @@ def until(stream: Iterator[list[VerdictChange]], *wanted: tuple[str, str]) -> li
     return changes
 
 
-def test_rows_and_metadata_that_change_are_verdicts_that_change(tmp_path: Path) -> None:
+def test_rows_and_metadata_that_change_are_verdicts_that_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reconciler.watch.metadata.COPY_LAG_S", 0.5)  # its half minute is tried with the metadata alone
     disk, metadata = made(tmp_path / "data"), metadata_of(tmp_path / "controller")
     with Watch([str(disk)], QUICK) as watch:
         stream = verdict_changes(watch, metadata, tick_s=0.05, settle_s=0.1)
