@@ -73,7 +73,8 @@ class _Replica:
         may_be: where it may be found.
         offsets: its checkpoint entries.
         times: when it was staged the last time, and when it is due.
-        is_announced: whether a purge of it had room to say so; it warns where it had not.
+        is_announced: whether a purge of it had room to say so; where it had not, it warns that what is due must not be
+            restored, for it may be half purged and comes back so.
         may_lack_offsets: whether a crash came while a disk was full, so that its entries may be behind.
     """
 
@@ -336,7 +337,8 @@ class AreaGame:
         return Where.BEGUN if staged.may_be_partly_purged else Where.STAGED
 
     def _look_at_live(self, replica: _Replica) -> None:
-        if sorted(os.listdir(f"{self._path}/{replica.at}")) != sorted((NUMBER_FILE, partition_metadata.FILE_NAME)):
+        files = sorted(os.listdir(f"{self._path}/{replica.at}"))
+        if replica.is_announced and files != sorted((NUMBER_FILE, partition_metadata.FILE_NAME)):
             raise BrokenInvariantError(f"{replica.at} is live, and not whole")
         found = self._log_dir.checkpoints.offsets(replica.at)
         if not replica.has(found):
