@@ -29,7 +29,7 @@ from logstore.fs import (
 from logstore.fs.crash_disk import MachineDisks, memory_folder
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills.bench import PowerCut
-from reconciler.simulator.drills.staging.fault import Fault
+from reconciler.simulator.drills.fault import Fault
 
 _STEPS_PER_CHANGE: Final = 20
 """Steps of a drill for each change of a disk."""

@@ -41,9 +41,9 @@ from logstore.staging import (
 )
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills.bench import CLUSTER_ID, NODE_ID, PowerCut
+from reconciler.simulator.drills.fault import CALM_FROM, Fault
 from reconciler.simulator.drills.kept_replicas import NUMBER_FILE, Where
 from reconciler.simulator.drills.staging.damage import damage_line
-from reconciler.simulator.drills.staging.fault import CALM_FROM, Fault
 
 _REPLICAS: Final = 6
 _STRAY: Final = f"orders-9.{'0c' * 16}-stray"

@@ -13,8 +13,8 @@ from random import Random
 from typing import Final
 
 from logstore.fs.crash_disk import MachineDisks
+from reconciler.simulator.drills.fault import Fault
 from reconciler.simulator.drills.staging.area_game import AreaGame
-from reconciler.simulator.drills.staging.fault import Fault
 from reconciler.simulator.drills.staging.ledger_game import LedgerGame
 
 _LONGEST: Final = {"ledger": 9, "staging": 15}

@@ -21,11 +21,14 @@ from logstore.fs.crash_disk import MachineDisks
 from logstore.log_dir import Ledgers, read_ledger
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills.bench import PowerCut
+from reconciler.simulator.drills.fault import CALM_FROM, Fault
 from reconciler.simulator.drills.staging.damage import Said, damage_line
-from reconciler.simulator.drills.staging.fault import CALM_FROM, Fault
 
 _MOST_STAGED: Final = 3
 """Lines of one call, of which half are written at most where the disk is full: so no line of it is left over whole."""
+
+_LAST_OF_COMPACTION: Final = 4
+"""Changes of a disk before the last of a compaction: a temporary file is made, written, synced and renamed."""
 
 _NEXT: Final = {
     LedgerEvent.STAGED: (LedgerEvent.RESTORED, LedgerEvent.PURGING, LedgerEvent.PURGING),
@@ -85,6 +88,7 @@ class LedgerGame:
             (
                 *(("stage", self._stage), ("stage", self._stage), ("note", self._note), ("note", self._note)),
                 *(("compact", self._compact), ("reopen", self._reopen), ("used_name", self._use_again)),
+                ("half_compacted", self._compact_and_stage),
             )
         )
         try:
@@ -108,6 +112,11 @@ class LedgerGame:
         self._folder.close()
 
     def _stage(self) -> None:
+        for name in self._stage_in_words():
+            make_directory(self._disks.disk, self._folder, name).close()
+
+    def _stage_in_words(self) -> Iterable[str]:
+        """Write the lines of directories that are not there yet; gives their names."""
         records = dict[str, StagedRecord]()
         for _ in range(self._random.randint(1, _MOST_STAGED)):
             topic_id = TopicId(self._random.randbytes(16))
@@ -120,8 +129,7 @@ class LedgerGame:
         for name, record in records.items():
             self._there[name] = _Directory(record)
         self._said(records, LedgerEvent.STAGED, lambda: self._ledger.stage(records), durable=True)
-        for name in records:
-            make_directory(self._disks.disk, self._folder, name).close()
+        return records
 
     def _note(self) -> None:
         known = [name for name, each in self._there.items() if each.known in _NEXT]
@@ -159,6 +167,20 @@ class LedgerGame:
             del self._there[name]
         if self._ledger.compact(present, 1):
             self._all_synced()
+
+    def _compact_and_stage(self) -> None:
+        """The new file takes the place of the old one, and the system refuses to make that durable; then lines follow.
+
+        A crash right behind may bring the old file back, but not without the lines that were confirmed.
+        """
+        self._fault.refuse(_LAST_OF_COMPACTION)
+        try:
+            self._compact()
+        except OSError:
+            self._check(crashed=False)
+        self._fault.disarm()
+        self._stage_in_words()
+        self._crash()
 
     def _reopen(self) -> None:
         """Close it in order, which makes all lines durable, and open it again, which may compact it."""

@@ -50,6 +50,12 @@ def forgotten_candidates(patch: pytest.MonkeyPatch) -> None:
         (lambda patch: patch.setattr(LedgerFile, "sync", lambda self: None), "the ledger says|is staged, and"),
         (lambda patch: patch.setattr(LedgerFile, "_recover", lambda self: None), "is taken for damage"),
         (
+            lambda patch: patch.setattr(
+                LedgerFile, "_is_replaced", property(lambda _: False, lambda *_: None), raising=False
+            ),
+            "the ledger says",
+        ),
+        (
             lambda patch: patch.setattr(LedgerEntry, "may_be_partly_purged", property(lambda self: False)),
             "is said to be whole|should be half purged|is staged, and not whole",
         ),
@@ -60,7 +66,7 @@ def forgotten_candidates(patch: pytest.MonkeyPatch) -> None:
         (lambda patch: patch.setattr(bring_back, "_check_same", lambda *_: None), "is another directory by now"),
     ],
     ids=[
-        *("ledger not synced", "torn line left", "begun purge forgotten", "offsets not given back"),
+        *("ledger not synced", "torn line left", "name not synced", "begun purge forgotten", "offsets not given back"),
         *("staging not undone", "batch without room lost", "another stray adopted", "another directory restored"),
     ],
 )

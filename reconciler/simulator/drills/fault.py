@@ -33,6 +33,10 @@ class Fault:
         if tries < CALM_FROM and self._random.random() < _HURT:
             self._after, self._is_power = self._random.randrange(self._longest), self._random.random() < 0.5
 
+    def refuse(self, after: int) -> None:
+        """Let the system refuse the change of a disk that comes after so many others."""
+        self._after, self._is_power = after, False
+
     def disarm(self) -> None:
         """Let nothing go wrong."""
         self._after = -1
