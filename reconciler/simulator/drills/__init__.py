@@ -1,6 +1,5 @@
 """Short games beside a history, each with one part of the engine alone, whose rare cases a cluster seldom comes to."""
 
-from reconciler.simulator.drills.by_hand import drill_by_hand
 from reconciler.simulator.drills.draw import drill
 from reconciler.simulator.drills.engine import drill_engine
 from reconciler.simulator.drills.files import drill_files
@@ -8,7 +7,7 @@ from reconciler.simulator.drills.formats import drill_formats
 from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.plans import drill_plans
-from reconciler.simulator.drills.requests import drill_requests
+from reconciler.simulator.drills.requests import drill_by_hand, drill_requests
 from reconciler.simulator.drills.scenes import drill_scenes
 from reconciler.simulator.drills.staging import drill_staging
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from reconciler.simulator.drills.by_hand import drill_by_hand
 from reconciler.simulator.drills.engine import drill_engine
 from reconciler.simulator.drills.files import drill_files
 from reconciler.simulator.drills.formats import drill_formats
 from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.plans import drill_plans
-from reconciler.simulator.drills.requests import drill_requests
+from reconciler.simulator.drills.requests import drill_by_hand, drill_requests
 from reconciler.simulator.drills.scenes import drill_scenes
 from reconciler.simulator.drills.staging import drill_staging
 

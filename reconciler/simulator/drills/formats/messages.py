@@ -69,9 +69,13 @@ def _numbers(random: Random) -> list[int]:
 
 def _state(random: Random, number: int) -> PartitionState:
     replicas = tuple(random.sample(range(9), random.randint(1, 4)))
-    epochs = [random.randrange(-1, 1 << 31) for _ in range(4)]
-    lists = (replicas[: random.randint(0, 3)], epochs[3], replicas, replicas[:1], replicas[1:2])
-    return PartitionState(number, *epochs[:3], *lists, random.random() < 0.5, random.choice((0, 1)))
+    controller, leader, leader_epoch, partition_epoch = (random.randrange(-1, 1 << 31) for _ in range(4))
+    isr, adding, removing = replicas[: random.randint(0, 3)], replicas[:1], replicas[1:2]
+    return PartitionState(
+        *(number, controller, leader, leader_epoch, isr, partition_epoch, replicas, adding, removing),
+        is_new=random.random() < 0.5,
+        leader_recovery_state=random.choice((0, 1)),
+    )
 
 
 def _leader_and_isr(random: Random) -> LeaderAndIsrRequest:

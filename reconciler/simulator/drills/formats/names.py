@@ -95,8 +95,12 @@ def _expect(what: str, found: object, wanted: object) -> None:
 
 def _full_name(random: Random) -> None:
     topic = _topic(random)
-    accepted = _outcome(lambda: check_full_topic_name(topic) or True)
-    _expect(f"whether {topic!r} is a topic", accepted, True if _is_full_name(topic) else None)
+    try:
+        check_full_topic_name(topic)
+        is_accepted = True
+    except InvalidNameError:
+        is_accepted = False
+    _expect(f"whether {topic!r} is a topic", is_accepted, _is_full_name(topic))
 
 
 def _path(random: Random) -> None:

@@ -163,10 +163,11 @@ def _effect_of_cut(text: str, version: int) -> BrokerEffect:
 def _written(topic_id: TopicId, text: str, at: tuple[str, int]) -> None:
     """Both written forms; the zero ID is refused in each."""
     fields = {"schema_version": 0, "id": text, "name": at[0], "partition": at[1]}
-    for act, wanted in (
+    forms: tuple[tuple[Callable[[], bytes], str], ...] = (
         (lambda: partition_metadata.encode(topic_id), f"version: 0\ntopic_id: {text}"),
         (lambda: partition_metadata.encode_json(topic_id, *at), json.dumps(fields)),
-    ):
+    )
+    for act, wanted in forms:
         try:
             found = act()
         except InvalidIdError:

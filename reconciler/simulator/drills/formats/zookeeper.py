@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from layout.ids import TopicId
 from logstore.fs import Directory, Disk, make_directory, write_new_file
 from logstore.fs.crash_disk import memory_folder
+from reconciler.desired import in_memory
 from reconciler.errors import MetadataError
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.sources import load
@@ -151,7 +152,7 @@ def _compare(contents: dict[str, bytes], wanted: _Snapshot | None, log: Sequence
     if wanted is None:
         raise BrokenInvariantError(f"a damaged snapshot is read as {state.identity}")
     columns = ("topic", "topic_id", "partition", "node_id")
-    rows = sorted((tuple(each[name] for name in columns) for each in state.replicas.to_pylist()), key=str)
+    rows = sorted((tuple(each[name] for name in columns) for each in in_memory(state.replicas).to_pylist()), key=str)
     found = (state.identity.offset, state.identity.timestamp_ms, rows)
     right = (wanted.zxid, _as_of(wanted, log), sorted(wanted.replicas, key=str))
     if found != right:

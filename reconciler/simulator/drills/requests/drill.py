@@ -33,7 +33,7 @@ from reconciler.simulator.drills.game import Game
 from reconciler.simulator.drills.kept_replicas import Kept, State, Where
 from reconciler.simulator.drills.looking import settle
 from reconciler.simulator.drills.moves import fill_rest
-from reconciler.simulator.drills.request_oracle import Expected, Known, new_topic_id
+from reconciler.simulator.drills.requests.oracle import Expected, Known, new_topic_id
 
 _NAMES: Final = ("orders", "clicks", "payments", "audit")
 _PARTITIONS: Final = 3

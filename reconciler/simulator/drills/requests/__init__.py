@@ -1,0 +1,6 @@
+"""Drills requests: those of a controller to a broker and its disks, and those of a person, which gates hold."""
+
+from reconciler.simulator.drills.requests.by_hand import drill_by_hand
+from reconciler.simulator.drills.requests.drill import drill_requests
+
+__all__ = ["drill_by_hand", "drill_requests"]
