@@ -17,7 +17,7 @@ from reconciler.simulator.drills.formats.small_files import play_file
 from reconciler.simulator.drills.formats.steps import play_steps
 from reconciler.simulator.drills.formats.zookeeper import play_zookeeper
 
-_STEPS_PER_ROUND: Final = 50
+_STEPS_PER_ROUND: Final = 20
 """Steps of a drill for each round of the games."""
 
 _ROUND: Final = (*(4 * (play_names, play_file)), play_steps, play_message)
