@@ -51,6 +51,7 @@ _FIRST_WITH_FUTURES_RECOVERED = KafkaRelease(3, 7)
 _FUTURE_BESIDE_LIVE_SINCE = KafkaRelease(3, 7, 1)
 _STRAYS_DELETED_SINCE, _STRAYS_DELETED_UNTIL = KafkaRelease(3, 0), KafkaRelease(3, 7)
 _COMPARES_FROM_THE_FIRST_REQUEST_ON_SINCE = KafkaRelease(3, 0)
+_SEEN_TO_WRITE_IDS_TOO_LATE_UNTIL = KafkaRelease(3, 0)
 
 
 @dataclass(slots=True)
@@ -312,14 +313,14 @@ def _alone(place: FindingPlace, wanted: Row, asked: BrokerAsked) -> Finding:
     """Report a copy without its original, from which a broker never takes records: it copies the other way round.
 
     A broker of any release makes the replica anew where the controller wants it, and goes on with the move from that.
-    One of ZooKeeper's writes the topic ID of the new one in another thread than the one that swaps the two.
+    One of 2.8 writes the topic ID of the new one in another thread than the one that swaps the two.
     """
     sentence = (
         "the original of this copy between log dirs is on none of them: the broker makes the replica anew, and goes on "
         "with the move from that one, which first cuts the copy back to what the new one has"
     )
     sentence += ": nothing, as no other replica is in sync" if is_only_in_sync(wanted) else ""
-    if not asked.is_kraft:
+    if not asked.is_kraft and asked.release < _SEEN_TO_WRITE_IDS_TOO_LATE_UNTIL:
         sentence += f"; rarely it swaps the two before it wrote the topic ID, and then {place.log_dir} goes offline"
     if is_only_in_sync(wanted):
         return Finding(StartEffect.DELETED, "future_alone", sentence, place, replicas=1, only_in_sync=True)

@@ -300,6 +300,8 @@ def test_a_future_replica_without_its_original_is_cut_back_to_what_is_made_anew(
     assert found.problem.endswith(
         f"; rarely it swaps the two before it wrote the topic ID, and then {path} goes offline"
     )
+    (found,) = of_rule(ask(path, "3.9", "zookeeper", wanted(0, isr=isr)), "future_alone")
+    assert (found.effect, "rarely" in found.problem) == (effect, False)
     elsewhere = kraft_log_dir(tmp_path / "b", [f"orders-0.{HEX}-future"])
     states = wanted(0, isr=isr, directories=(str(directory_id(2)), None))
     second = second_log_dir(tmp_path / "c")
