@@ -114,3 +114,31 @@ def many_fleets(seeds: range) -> tuple[pa.Table, list[DesiredState]]:
             identity = replace(state.identity, cluster_id=f"{seed}-{state.identity.cluster_id}")
             states.append(replace(state, identity=identity))
     return pa.concat_tables(tables), states
+
+
+def healthy_fleet(cluster: str, partitions: int) -> tuple[pa.Table, DesiredState]:
+    """A topic on three brokers of two disks each, nearly all of whose replicas are in order.
+
+    Some lie under another ID, are missing, lie twice, or have a staged directory beside them.
+    """
+    builder = DesiredBuilder()
+    rows = []
+    for node in range(3):
+        for disk in range(2):
+            common = dict.fromkeys(ROW_SCHEMA.names) | {"host": "h", "cluster_id": cluster, "node_id": node}
+            common |= {"log_dir": f"/{cluster}/{node}/{disk}", "directory_id": f"{cluster}{node}{disk}"}
+            common |= {"metadata_state": "ok", "scanned_ms": NOW_MS}
+            rows.append(common | {"name": ".", "kind": "log_dir"})
+            for partition in range(partitions):
+                odd = (node + partition) % 29
+                if odd == 1 or (partition % 2 != disk and odd != 2):
+                    continue  # missing, or on the other disk
+                topic_id = IDS[1] if odd == 3 else IDS[0]
+                entry = {"name": f"t-{partition}", "kind": "live", "topic": "t", "partition": partition, "bytes": 1}
+                rows.append(common | entry | {"topic_id": topic_id})
+                if odd == 4:
+                    rows.append(common | entry | {"kind": "staged", "name": "s", "topic_id": IDS[0], "due_ms": NOW_MS})
+    for partition in range(partitions):
+        builder.partition("t", IDS[0], partition, range(3), isr=range(3))
+    identity = MetadataIdentity("kraft", "/metadata", cluster, timestamp_ms=NOW_MS)
+    return pa.Table.from_pylist(rows, schema=ROW_SCHEMA), builder.build(identity)

@@ -24,6 +24,7 @@ from reconciler.audit.dimension_tables import (
     inventory_rows,
     keep_log_dirs,
     parquet_files,
+    parquet_folder,
     quoted,
     rows_of,
 )
@@ -85,7 +86,6 @@ def configure(
         threads: the most threads to use; None: DuckDB's default.
     """
     connection.execute("SET temp_directory = ?", [spill])
-    _disable_optimizers(connection)
     # The order of rows does not matter, and preserving it costs memory.
     connection.execute("SET preserve_insertion_order = false")
     if memory_limit is not None:
@@ -94,13 +94,13 @@ def configure(
         connection.execute("SET threads = ?", [threads])
 
 
-def _disable_optimizers(connection: duckdb.DuckDBPyConnection, *optimizers: str) -> None:
-    """Disable the named optimizers of DuckDB and ``window_self_join``; all others are on.
-
-    ``window_self_join`` turns a count over a window into a join, which searches all replicas twice for topics with
-    several IDs.
-    """
-    connection.execute(f"SET disabled_optimizers = '{','.join(('window_self_join', *optimizers))}'")
+# DuckDB guesses that few rows are live, and would keep the wide rows of the disks in memory to join the narrow desired
+# rows with them. As the views are written, it keeps the desired rows, or a side that is truly small, which takes half
+# the memory.
+_SIDES_AS_WRITTEN, _SIDES_AS_GUESSED = (
+    "SET disabled_optimizers = 'build_side_probe_side'",
+    "RESET disabled_optimizers",
+)
 
 
 def make_observed(
@@ -177,7 +177,7 @@ def _judgement(all_rows: bool, ending: str = "") -> str:
     """Write the query for the findings with all their columns; ``ending``: of the names of the views that it reads."""
     dialect = DuckDBDialect()
     views = {name: f"FROM {name}{ending}" for name in _READ[ending]}
-    views |= {name: VIEWS[name] for name in ("desired", "copies", "pairs", "counted")}
+    views |= {name: VIEWS[name] for name in ("desired", "wanted", "copies", "pairs", "counted") if name not in views}
     views["joined"] = joined("true" if all_rows else str(is_worth_a_look(dialect)))
     # Stated in the query, each view is planned once; created as views, each would be planned again for every view
     # that builds on it.
@@ -194,8 +194,10 @@ _READ = {
     "": (),
     "_again": ("observed", "speaks"),
     "_part": ("observed", "speaks", "replicas", "topics"),
+    "_unsettled": ("observed", "wanted"),
 }
-"""By the ending of their names, the views that stand for others: of the brokers to judge again, or of some clusters."""
+"""By the ending of their names, the views that stand for others: of the brokers to judge again, of some clusters, or
+of what Spark has left."""
 
 _CLUSTERS = """
     SELECT c.cluster, CAST(coalesce(sum(d.rows_observed), 0) AS BIGINT) AS seen
@@ -221,21 +223,53 @@ def judge(connection: duckdb.DuckDBPyConnection, path: str, all_rows: bool, *, s
     whether only the brokers are judged that :func:`choose_brokers` found, and the findings of the others kept.
     """
     connection.execute(f"CREATE OR REPLACE VIEW observed AS {_OBSERVED}")
-    # DuckDB guesses that few rows are live, and would keep the wide rows of the disks in memory to join the narrow
-    # desired rows with them. As the views are written, it keeps the desired rows, or a side that is truly small, which
-    # takes half the memory.
-    _disable_optimizers(connection, "build_side_probe_side")
+    connection.execute(_SIDES_AS_WRITTEN)
     parts = _parts(connection)
     for number, clusters in enumerate(parts):
         if len(parts) > 1:
             _make_part(connection, clusters, some)
         into = "INSERT INTO found" if number else "CREATE TEMP TABLE found AS"
         connection.execute(f"{into} {_judgement(all_rows, '_part' if len(parts) > 1 else '_again' if some else '')}")
-    _disable_optimizers(connection)
+    connection.execute(_SIDES_AS_GUESSED)
     before = f" UNION ALL SELECT {', '.join(FINDING_SCHEMA.names)} FROM kept" if some else ""
     connection.execute(f"COPY ({FINDINGS}{before}) TO {quoted(path)} (FORMAT parquet)")
     if some:
         connection.execute(_FOUND_BEFORE)
+
+
+def judge_unsettled(connection: duckdb.DuckDBPyConnection, rows: str, wanted: str, path: str) -> None:
+    """Judge what another engine has not settled, and write the findings to a Parquet file.
+
+    ``connection``: as :func:`register_desired` left it; ``rows``: a folder of Parquet files in the columns of the view
+    ``rows``; ``wanted``: one in those of the view ``wanted``, which together have all that may be a finding.
+    """
+    for view, sql in (
+        ("observed", f"WITH rows AS (FROM {parquet_folder(rows)}) {_OBSERVED}"),
+        ("wanted", f"{_TYPED} FROM {parquet_folder(wanted)}"),
+    ):
+        connection.execute(f"CREATE VIEW {view}_unsettled AS {sql}")
+    connection.execute(_SIDES_AS_WRITTEN)
+    connection.execute(f"CREATE TEMP TABLE found AS {_judgement(False, '_unsettled')}")
+    connection.execute(_SIDES_AS_GUESSED)
+    connection.execute(f"COPY ({FINDINGS}) TO {quoted(path)} (FORMAT parquet)")
+    connection.execute("DROP TABLE found")
+
+
+_SEEN = f"""
+    SELECT cluster, node, kind, state, topic, partition, disk_topic_id FROM observed_unsettled
+    UNION ALL
+    SELECT cluster, node, 'live', 'ok', topic, partition, wanted_topic_id
+    FROM ({VIEWS["desired"]}) ANTI JOIN wanted_unsettled USING (cluster, node, topic, partition)
+"""
+
+
+def observe_settled(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the view ``observed`` anew, for a search of the fleet, without a look at what another engine has settled.
+
+    ``connection``: as :func:`judge_unsettled` left it, for all brokers. A wanted replica that is settled lies where it
+    is wanted, once, whole and under its topic ID.
+    """
+    connection.execute(f"CREATE OR REPLACE VIEW observed AS {_SEEN}")
 
 
 def _parts(connection: duckdb.DuckDBPyConnection) -> list[list[str]]:

@@ -30,7 +30,7 @@ from reconciler.audit.duckdb_join import (
     rules,
 )
 from reconciler.audit.findings import FINDINGS_FILE, TOPICS_FILE
-from reconciler.audit.fleet import INVENTORY_GAP_MS
+from reconciler.audit.fleet import INVENTORY_GAP_MS, SEARCHED
 from reconciler.audit.incremental import EarlierAudit, note_basis, read_basis
 from reconciler.audit.result import AuditResult, conclude
 from reconciler.desired import DesiredState, SavedTable, by_cluster, check_columns, registered_log_dirs, speaking
@@ -83,11 +83,7 @@ def audit(
         brokers = make_observed(connection, tables, inventories, now_ms, superseded)
         by_id = by_cluster(states, {broker.cluster for broker in brokers})
         keep_metadata(connection, by_id, speaking(by_id, brokers), registered_log_dirs(by_id))
-        findings_path = os.path.join(folder, FINDINGS_FILE)
-        if os.path.isdir(findings_path):
-            raise UsageError(
-                f"{findings_path} is a folder, as an audit by Spark leaves it: give another folder for this report"
-            )
+        findings_path = _findings_file(folder)
         register_desired(connection, _tables_of(by_id))
         kept = 0
         if contents is not None:
@@ -95,6 +91,7 @@ def audit(
             note_basis(connection, of_files, superseded or {}, rules(all_rows))
             kept = choose_brokers(connection, earlier, now_ms, superseded or {}) if earlier is not None else 0
         judge(connection, findings_path, all_rows, some=kept > 0)
+        connection.execute(f"CREATE TEMP TABLE searched AS {SEARCHED}")
         _leave_topics(connection, folder, previous)
         result = conclude(
             partial(rows_of, connection),
@@ -107,6 +104,13 @@ def audit(
             inventoried=bool(inventories),
         )
         return replace(result, kept=kept, basis=() if contents is None else read_basis(connection))
+
+
+def _findings_file(folder: str) -> str:
+    path = os.path.join(folder, FINDINGS_FILE)
+    if os.path.isdir(path):
+        raise UsageError(f"{path} is a folder, as an audit by Spark leaves it: give another folder for this report")
+    return path
 
 
 def _check_tables(tables: Sequence[pa.Table], memory_limit: str | None) -> None:

@@ -1,11 +1,10 @@
 """Fleet findings: facts that only several rows together show, with and without metadata.
 
-Each kind is one SQL query and a function that turns its few rows into sentences. Most ask only the tables of
-:mod:`reconciler.audit.dimension_tables`, ``topics`` and ``found`` (the listed findings with all their columns). The
-queries that search ``observed``, which holds every replica of the fleet, are marked, and use only the SQL that DuckDB
-and Spark share; a hint in one keeps Spark from sending all topics to every executor for the few rows that it joins. A
-query returns at most :data:`LIMIT` rows; a finding says when there are more. Findings about the metadata and about when
-log dirs were scanned need no query: they come from the few rows of log dirs, in Python.
+Each kind is one SQL query and a function that turns its few rows into sentences. The queries ask the tables of
+:mod:`reconciler.audit.dimension_tables`, ``topics``, ``found`` (the listed findings) and ``searched``, which
+:data:`SEARCHED` makes in one pass of what they need of ``observed``, which holds every replica of the fleet. A query
+returns at most :data:`LIMIT` rows; a finding says when there are more. Findings about the metadata and about when log
+dirs were scanned need no query: they come from the few rows of log dirs, in Python.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class HeldTopicId:
     """The lowest node.id that holds it; -1: a log dir without identity."""
     last_broker: int
     brokers: tuple[int, ...] = ()
-    """Every node.id that holds it, in order; empty: nobody asked for them."""
+    """Every node.id that holds it, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +86,6 @@ class FleetQuery:
     """Returns the rows in the order of the findings; ``cluster`` is always a column."""
     describe: Callable[[Sequence[FleetRow]], Iterable[FleetFinding]]
     needs_metadata: bool = False
-    searches: bool = False
-    """Whether it reads the rows of all replicas."""
-    in_duckdb: str | None = None
-    """The same in DuckDB's words, where it can tell more, or read less; None: ``sql`` serves both engines."""
 
 
 def _finding(kind: str, row: FleetRow, subject: str, detail: str) -> FleetFinding:
@@ -107,7 +102,7 @@ def _several_ids(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
         )
         found = _finding("TOPIC_UNDER_SEVERAL_IDS", ids[0], topic, "; ".join(parts))
         columns = ("topic_id", "known", "replicas", "first_broker", "last_broker")
-        values = ({name: row[name] for name in columns} | {"brokers": tuple(row.get("brokers", ()))} for row in ids)
+        values = ({name: row[name] for name in columns} | {"brokers": tuple(row["brokers"])} for row in ids)
         yield replace(found, held=tuple(HeldTopicId(**each) for each in values))
 
 
@@ -187,38 +182,46 @@ _EXTENT = """
     min(node) AS first_broker, max(node) AS last_broker
 """
 
-_SEVERAL_IDS = """
-    SELECT /*+ MERGE(t) */ g.*, t.topic IS NOT NULL AS known FROM (
-        SELECT *, count(*) OVER (PARTITION BY cluster, topic) AS ids FROM (
-            SELECT cluster, topic, disk_topic_id AS topic_id, count(*) AS replicas, min(node) AS first_broker,
-                   max(node) AS last_broker{brokers}
-            FROM observed {some} WHERE kind IN ('live', 'future') AND state = 'ok' AND disk_topic_id <> ''
-            GROUP BY cluster, topic, disk_topic_id) each) g
-    LEFT JOIN topics t ON t.cluster = g.cluster AND t.topic_id = g.topic_id
-    WHERE ids > 1 ORDER BY g.cluster, g.topic, replicas DESC, g.topic_id
-"""
-
 # A replica that is no finding is wanted where it lies, under the one ID that the metadata has for its topic. So a topic
-# has several IDs only if a finding has another one, or if the metadata has none for it, and takes each for right. The
-# state is not known of findings that an incremental audit kept.
+# has several IDs only if a finding has another one, or if the metadata has none for it, and takes each for right.
 _SUSPECTS = """
     SELECT f.cluster, f.topic FROM found f LEFT JOIN topics w ON w.cluster = f.cluster AND w.topic = f.topic
-    WHERE f.kind IN ('live', 'future') AND coalesce(f.state, 'ok') = 'ok' AND f.disk_topic_id <> ''
+    WHERE f.kind IN ('live', 'future') AND f.disk_topic_id <> ''
     GROUP BY f.cluster, f.topic
     HAVING min(f.disk_topic_id) <> max(f.disk_topic_id) OR min(f.disk_topic_id) <> min(w.topic_id)
     UNION SELECT cluster, topic FROM topics WHERE topic_id IS NULL
 """
 
+_AT_RISK = """
+    f.verdict IN ('STALE_ID', 'NOT_ASSIGNED', 'UNKNOWN_TOPIC', 'STRAY', 'STAGED_DUE', 'MARKED_DELETE', 'RENAMED')
+    AND f.disk_topic_id <> '' AND coalesce(f.bytes, 1) > 0
+"""
+"""Findings that somebody may delete, so that it matters whether there is another copy."""
+
+SEARCHED = f"""
+    SELECT cluster, node, kind, state, topic, partition, disk_topic_id FROM observed
+    WHERE disk_topic_id <> ''
+        AND ((cluster, topic) IN ({_SUSPECTS})
+             OR (cluster, disk_topic_id, partition) IN (
+                 SELECT f.cluster, f.disk_topic_id, f.partition FROM found f WHERE {_AT_RISK}))
+"""
+"""The directories that have to be compared with others of the fleet: a query over ``observed``, ``found`` and
+``topics``, in the SQL that DuckDB and Spark share."""
+
 QUERIES: tuple[FleetQuery, ...] = (
     FleetQuery(
         "TOPIC_UNDER_SEVERAL_IDS",
-        _SEVERAL_IDS.format(brokers="", some=""),
+        """
+        SELECT g.*, t.topic IS NOT NULL AS known FROM (
+            SELECT *, count(*) OVER (PARTITION BY cluster, topic) AS ids FROM (
+                SELECT cluster, topic, disk_topic_id AS topic_id, count(*) AS replicas, min(node) AS first_broker,
+                       max(node) AS last_broker, list_sort(list(DISTINCT node)) AS brokers
+                FROM searched WHERE kind IN ('live', 'future') AND state = 'ok'
+                GROUP BY cluster, topic, disk_topic_id) each) g
+        LEFT JOIN topics t ON t.cluster = g.cluster AND t.topic_id = g.topic_id
+        WHERE ids > 1 ORDER BY g.cluster, g.topic, replicas DESC, g.topic_id
+        """,
         _several_ids,
-        searches=True,
-        in_duckdb=_SEVERAL_IDS.format(
-            brokers=", list_sort(list(DISTINCT node)) AS brokers",
-            some=f"SEMI JOIN ({_SUSPECTS}) suspects USING (cluster, topic)",
-        ),
     ),
     FleetQuery(
         "DUPLICATE_DIRECTORY_ID",
@@ -285,17 +288,15 @@ QUERIES: tuple[FleetQuery, ...] = (
         SELECT cluster, topic, verdict, disk_topic_id, doubt, {_EXTENT} FROM (
             SELECT f.cluster, f.node, f.topic, f.partition, f.verdict, f.disk_topic_id, coalesce(f.doubt, '') AS doubt
             FROM found f
-            JOIN observed o
+            JOIN searched o
               ON o.cluster = f.cluster AND o.disk_topic_id = f.disk_topic_id AND o.partition = f.partition
-            WHERE f.verdict IN ('STALE_ID', 'NOT_ASSIGNED', 'UNKNOWN_TOPIC', 'STRAY', 'STAGED_DUE', 'MARKED_DELETE',
-                                'RENAMED') AND f.disk_topic_id <> '' AND coalesce(f.bytes, 1) > 0
+            WHERE {_AT_RISK}
             GROUP BY f.cluster, f.node, f.topic, f.partition, f.verdict, f.log_dir, f.name, f.disk_topic_id, f.doubt
             HAVING count(*) = 1) alone
         GROUP BY cluster, topic, verdict, disk_topic_id, doubt
         ORDER BY cluster, topic, verdict, disk_topic_id, doubt
         """,
         _sole_copies,
-        searches=True,
     ),
     FleetQuery(
         "ONLY_IN_SYNC_COPY",

@@ -38,6 +38,9 @@ DESIRED = """
 
 _DESIRED = f"SELECT r.cluster, r.node_id AS node, {DESIRED}"
 
+WANTED = "SELECT * FROM desired"
+"""The wanted replicas that live directories meet. An engine that has settled most of both takes the others only."""
+
 # Only keys that need a count are listed: two live directories, or a live one and one beside it that is not.
 _COPIES = """
     SELECT cluster, node, topic, partition, count(*) FILTER (WHERE kind = 'live') AS copies
@@ -107,7 +110,7 @@ LOOKUPS = """
 
 _PAIRS = f"""
     SELECT {_CARRIED}, {BY_NAME}
-    FROM (SELECT * FROM observed WHERE kind = 'live') o FULL OUTER JOIN desired d ON {SAME_NAME}
+    FROM (SELECT * FROM observed WHERE kind = 'live') o FULL OUTER JOIN wanted d ON {SAME_NAME}
     UNION ALL
     SELECT {_CARRIED}, {BY_TOPIC_ID}
     FROM desired d RIGHT JOIN (SELECT * FROM observed WHERE kind <> 'live') o ON {SAME_TOPIC_ID}
@@ -135,6 +138,7 @@ def joined(condition: str) -> str:
 VIEWS: dict[str, str] = {
     "observed": _OBSERVED,
     "desired": _DESIRED,
+    "wanted": WANTED,
     "copies": _COPIES,
     "pairs": _PAIRS,
     "counted": _COUNTED,

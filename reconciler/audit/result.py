@@ -1,8 +1,8 @@
 """The result of an audit, the same for both engines, and how it is concluded from an engine's tables.
 
-An engine brings ``observed``, ``found``, ``topics``, the tables of :mod:`reconciler.audit.dimension_tables`, and a
-function that runs a query; where a fleet has too many replicas for that function, a second one that searches them.
-Totals, a line for each broker and the bounded fleet findings are in memory, the findings in a Parquet dataset.
+An engine brings ``found``, ``topics``, ``searched`` (:data:`reconciler.audit.fleet.SEARCHED`), the tables of
+:mod:`reconciler.audit.dimension_tables`, and a function that runs a query over them. Totals, a line for each broker and
+the bounded fleet findings are in memory, the findings in a Parquet dataset.
 """
 
 from __future__ import annotations
@@ -235,17 +235,15 @@ def conclude(
     now_ms: int,
     findings_path: str,
     with_previous: bool = False,
-    search: RunQuery | None = None,
     gap_ms: int = INVENTORY_GAP_MS,
     inventoried: bool = False,
 ) -> AuditResult:
     """Ask an engine for totals, brokers and fleet findings.
 
-    ``query`` runs SQL over the engine's tables, and ``search`` the queries over all replicas, where ``query`` has only
-    the dimension tables; ``findings_path``: where the engine wrote the findings; ``with_previous``: whether a table
-    ``previous`` holds the topics of an earlier audit; ``gap_ms``: the greatest span between an inventory and the
-    metadata that is no finding; ``inventoried``: whether inventories were given, so that a broker without one is a
-    finding and not a note.
+    ``query`` runs SQL over the engine's tables; ``findings_path``: where the engine wrote the findings;
+    ``with_previous``: whether a table ``previous`` holds the topics of an earlier audit; ``gap_ms``: the greatest span
+    between an inventory and the metadata that is no finding; ``inventoried``: whether inventories were given, so that a
+    broker without one is a finding and not a note.
     """
     disks = query("SELECT * FROM disks")
     found = query(TOTALS)
@@ -266,7 +264,7 @@ def conclude(
         doubts={verdict: number for verdict, number in _sums(by_log_dir, "doubts").items() if number},
         fleet=(
             *own_metadata(states, log_dirs),
-            *(finding for each in queries for finding in _fleet(query, each, search)),
+            *(finding for each in queries for finding in _fleet(query, each)),
             *other_clusters(states, log_dirs),
             *far_inventories(states, log_dirs, now_ms, gap_ms),
             *(_unreported(query, states, brokers) if inventoried else ()),
@@ -360,10 +358,8 @@ def _role(
     return Role.BROKER if node in registered else Role.CONTROLLER
 
 
-def _fleet(query: RunQuery, fleet_query: FleetQuery, search: RunQuery | None) -> list[FleetFinding]:
-    here = fleet_query.in_duckdb if search is None else None
-    run = search if search is not None and fleet_query.searches else query
-    return to_findings(fleet_query, run(f"{here or fleet_query.sql} LIMIT {LIMIT + 1}"))
+def _fleet(query: RunQuery, fleet_query: FleetQuery) -> list[FleetFinding]:
+    return to_findings(fleet_query, query(f"{fleet_query.sql} LIMIT {LIMIT + 1}"))
 
 
 def _unreported(

@@ -17,23 +17,23 @@ from reconciler.audit.dimension_tables import rows_of
 from reconciler.audit.spark.output import (
     AuditRequest,
     escape_glob,
-    query_by_spark,
+    make_searched,
     register_found,
     write_topics,
 )
 from tests.fleets import NOW_MS
-from tests.spark.answers import TOPIC_ID, orders
+from tests.spark.answers import OTHER_ID, TOPIC_ID, orders
 
 
 def a_request(folder: Path) -> AuditRequest:
     return AuditRequest([], [orders()], str(folder), NOW_MS, sizes=False, all_rows=False)
 
 
-def leave_findings(ask: AuditRequest) -> None:
+def leave_findings(ask: AuditRequest, *others: dict[str, Any]) -> None:
     found = dict.fromkeys(FINDING_SCHEMA.names) | {"verdict": "MISSING", "topic": "orders", "partition": 2, "broker": 1}
     nameless = dict.fromkeys(FINDING_SCHEMA.names) | {"verdict": "FOREIGN", "log_dir": "/data", "name": "x"}
     Path(ask.findings).mkdir()
-    table = pa.Table.from_pylist([found, nameless], schema=FINDING_SCHEMA)
+    table = pa.Table.from_pylist([found, nameless, *others], schema=FINDING_SCHEMA)
     pq.write_table(table, Path(ask.findings, "part-00000.parquet"))
 
 
@@ -69,11 +69,22 @@ def test_findings_are_found_again_in_the_words_of_the_join(tmp_path: Path) -> No
 
 
 @pytest.mark.spark
-def test_spark_searches_the_same_topics_and_findings(spark: Any, tmp_path: Path) -> None:
+def test_spark_searches_the_fleet_as_the_driver_does(spark: Any, tmp_path: Path) -> None:
     ask = a_request(tmp_path)
-    leave_findings(ask)
-    with duckdb.connect() as small:
-        write_topics(small, {"C": orders()}, ask.topics)
-    search = query_by_spark(spark, ask, spark.range(1))
-    joined = search("SELECT f.verdict, t.topic_id FROM found f JOIN topics t ON t.topic = f.topic")
-    assert joined == [{"verdict": "MISSING", "topic_id": TOPIC_ID}]
+    stale = {"verdict": "STALE_ID", "cluster_id": "C", "broker": 1, "log_dir": "/data", "name": "orders-0"}
+    leave_findings(ask, stale | {"kind": "live", "topic": "orders", "partition": 0, "disk_topic_id": OTHER_ID})
+    columns = ("cluster", "node", "kind", "state", "topic", "partition", "disk_topic_id")
+    wanted = ("C", 2, "live", "ok", "orders", 1, TOPIC_ID)  # of the topic that has another ID elsewhere
+    copy = ("C", 3, "staged", "ok", "orders-before", 0, OTHER_ID)  # of the replica that somebody may delete
+    others = (("C", 3, "live", "ok", "payments", 0, "x"), ("C", 3, "live", "ok", "orders", 2, ""))
+    rows = pa.Table.from_pylist([dict(zip(columns, row, strict=True)) for row in (wanted, copy, *others)])
+    found = []
+    for name, observed in (("driver", None), ("spark", spark.createDataFrame(rows))):
+        with duckdb.connect() as small:
+            small.register("observed", rows)
+            write_topics(small, {"C": orders()}, ask.topics)
+            register_found(small, ask.findings)
+            (tmp_path / name).mkdir()
+            make_searched(small, ask, observed, str(tmp_path / name))
+            found.append(sorted(tuple(row.values()) for row in rows_of(small, "FROM searched")))
+    assert found == [[wanted, copy]] * 2

@@ -19,6 +19,7 @@ from logstore.log_dir import discover
 from logstore.scan import scan_all
 from reconciler.audit import embedded
 from reconciler.audit.spark import engine as spark_engine
+from reconciler.audit.spark import output
 from reconciler.audit.spark import trees as spark_trees
 from reconciler.audit.spark.log_dirs import LogDirs
 from reconciler.audit.spark.trees import BatchFiles, TreeAuditTask, audit_groups, desired_tables_in_files, judge_batch
@@ -31,11 +32,11 @@ from tests.spark.answers import OTHER_ID, TOPIC_ID, assert_same, orders
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("searched_here", [spark_trees.SEARCHED_HERE, 0])
+@pytest.mark.parametrize("few", [output.FEW_ROWS, 0])
 def test_trees_are_judged_as_the_embedded_audit_judges_them_whoever_searches_the_fleet(
-    spark: Any, tmp_path: Path, two_disks: list[str], monkeypatch: pytest.MonkeyPatch, searched_here: int
+    spark: Any, tmp_path: Path, two_disks: list[str], monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(spark_trees, "SEARCHED_HERE", searched_here)
+    monkeypatch.setattr(output, "FEW_ROWS", few)
     for node, topic_id in ((2, OTHER_ID), (3, TOPIC_ID)):
         copied = shutil.copytree(two_disks[0], tmp_path / "disks" / f"of-{node}")
         (copied / "meta.properties").write_text(f"version=1\ncluster.id=C\nnode.id={node}\n")

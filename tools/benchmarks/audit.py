@@ -28,6 +28,10 @@ TREE_PEERS = ("scan", "spark-trees", "wholetext", "pathlib")
 BROKERS, DIRECTORIES = 100, 5000
 LOGSTORE = os.path.join(os.path.dirname(sys.executable), "logstore")
 MOST_TIME = MOST_MEMORY = 1.3
+MOST_SPARK_TIME = 1.0
+MOST_SPARK_OVERHEAD = 5.0
+"""Times the audit on one machine that Spark's may take on the same cores, from :data:`MANY_ROWS` on."""
+MANY_ROWS = 10_000_000
 MOST_TREE_TIME = 1.2
 MOST_GROWTH = 1.25
 """Times the growth of the fleet by which an audit may slow down."""
@@ -64,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             peers = [peer for peer in INVENTORY_PEERS if peer in options.peers]
             sizes[rows] = _measure(peers, fleet, scratch, options.runs or (3 if rows < 10_000_000 else 2))
             met &= _report(f"{rows:,} replicas in {bench_data.BROKERS} inventories", sizes[rows])
-            met &= _targets(sizes[rows])
+            met &= _targets(sizes[rows], rows)
             if options.skew:
                 met &= _skew(keep, scratch, rows, sizes[rows], options)
         met &= _growth(sizes)
@@ -202,12 +206,15 @@ def _report(title: str, found: dict[str, ContenderResult]) -> bool:
     )
 
 
-def _targets(found: dict[str, ContenderResult]) -> bool:
+def _targets(found: dict[str, ContenderResult], rows: int) -> bool:
     met = True
-    for ours, theirs in (("embedded", "duckdb"), ("spark", "spark-by-hand")):
+    pairs = [("embedded", "duckdb", MOST_TIME), ("spark", "spark-by-hand", MOST_SPARK_TIME)]
+    if rows >= MANY_ROWS:
+        pairs.append(("spark", "embedded", MOST_SPARK_OVERHEAD))
+    for ours, theirs, most in pairs:
         if ours in found and theirs in found:
             ratio = found[ours].job / found[theirs].job
-            met &= report_target(ratio <= MOST_TIME, f"{ours} / {theirs}, time: {ratio:.2f}, target {MOST_TIME}")
+            met &= report_target(ratio <= most, f"{ours} / {theirs}, time: {ratio:.2f}, target {most}")
     if "embedded" in found and "duckdb" in found:
         ratio = found["embedded"].peak / found["duckdb"].peak
         met &= report_target(ratio <= MOST_MEMORY, f"embedded / duckdb, peak memory: {ratio:.2f}, target {MOST_MEMORY}")

@@ -108,4 +108,6 @@ def contender(name: str) -> Callable[[str, str], Answer]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 4 or sys.argv[1] not in CONTENDERS:
+        sys.exit(f"usage: python -m tools.benchmarks.peers {'|'.join(CONTENDERS)} FLEET OUT")
     save_answer(contender(sys.argv[1])(sys.argv[2], sys.argv[3]), sys.argv[3])

@@ -29,7 +29,7 @@ from reconciler.audit.fleet import INVENTORY_GAP_MS
 from reconciler.audit.incremental import EarlierAudit
 from reconciler.audit.result import AuditResult, conclude
 from reconciler.audit.spark.failures import reason
-from reconciler.audit.spark.output import AuditRequest, JudgedFleet, register_found
+from reconciler.audit.spark.output import AuditRequest, JudgedFleet, make_searched, register_found
 from reconciler.audit.spark.trees import judge_trees
 from reconciler.desired import DesiredState
 from reconciler.errors import RefusedError
@@ -97,7 +97,7 @@ def audit(
             judged = _judge(spark.newSession(), small, ask, inventories, scratch)
             result = conclude(
                 partial(rows_of, small), judged.states, engine="spark", now_ms=now_ms, findings_path=ask.findings,
-                with_previous=previous is not None, search=judged.search, gap_ms=gap_ms, inventoried=bool(inventories),
+                with_previous=previous is not None, gap_ms=gap_ms, inventoried=bool(inventories),
             )  # fmt: skip
             return replace(result, kept=judged.kept, basis=judged.basis)
     except (PySparkException, Py4JError, duckdb.Error, OSError) as error:
@@ -108,7 +108,7 @@ def audit(
 def _judge(
     own: SparkSession, small: duckdb.DuckDBPyConnection, ask: AuditRequest, inventories: Sequence[str], scratch: str
 ) -> JudgedFleet:
-    """Write the findings in the way that suits the input, and make ``found`` of them in the driver's DuckDB."""
+    """Write the findings in the way that suits the input; make ``found`` and ``searched`` in the driver's DuckDB."""
     if inventories or not ask.trees:
         from reconciler.audit.spark.inventories import judge_inventories
 
@@ -116,4 +116,5 @@ def _judge(
     else:
         judged = judge_trees(own, small, ask, scratch)
     register_found(small, ask.findings)
+    make_searched(small, ask, judged.observed, scratch)
     return judged

@@ -22,14 +22,14 @@ from functools import partial
 
 import duckdb
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from logstore.log_dir import FallbackRecords
 from logstore.rows import InventoryForm, write_inventory
-from reconciler.audit.dimension_tables import DISKS, keep_log_dirs, keep_metadata
-from reconciler.audit.duckdb_join import keep_earlier, register_wanted
+from reconciler.audit.dimension_tables import DISKS, keep_log_dirs, keep_metadata, parquet_folder
+from reconciler.audit.duckdb_join import judge_unsettled, keep_earlier, observe_settled, register_wanted
 from reconciler.audit.incremental import files_to_judge, note_basis, read_basis
-from reconciler.audit.spark.join import SPARK_VIEWS, find, rules, select
+from reconciler.audit.spark.join import SPARK_VIEWS, find, rules, select, unsettled, unsettled_rows, unsettled_wanted
 from reconciler.audit.spark.log_dirs import (
     GROUPS_PER_CORE,
     LogDirs,
@@ -43,8 +43,9 @@ from reconciler.audit.spark.log_dirs import (
 from reconciler.audit.spark.output import (
     AuditRequest,
     JudgedFleet,
+    are_few,
     clear_findings,
-    query_by_spark,
+    escape_glob,
     read_topics,
     write_kept,
     write_topics,
@@ -65,6 +66,8 @@ _SETTINGS = {
     # Adaptive execution runs every shuffle as a job of its own, and plans anew what is left after each. What it could
     # learn is known here: which sides are small, and that the keys of the large join are spread evenly.
     "spark.sql.adaptive.enabled": "false",
+    # Inventories are named one by one, and the driver looks at a thousand sooner than a job does.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
 }
 
 _GROUP_COLUMN = "id"
@@ -95,12 +98,15 @@ def judge_inventories(
     make_observed(small, paths, ask.superseded, ask.now_ms)
     brokers = keep_log_dirs(small)
     by_id = by_cluster(ask.states, {broker.cluster for broker in brokers})
-    small.register("counted", select(DISKS, {"observed": observed}).toArrow())
-    small.execute("CREATE TABLE disks AS FROM counted")
+    here = are_few(small, "observed")
+    if not here:
+        small.register("counted", select(DISKS, {"observed": observed}).toArrow())
+    small.execute(f"CREATE TABLE disks AS {DISKS if here else 'FROM counted'}")
     keep_metadata(small, by_id, speaking(by_id, brokers), registered_log_dirs(by_id))
     write_topics(small, by_id, ask.topics)
     files = replica_files(by_id, scratch)
-    kept = 0 if ask.contents is None else _keep(small, ask, paths, files)
+    register_wanted(small, "replicas", REPLICA_SCHEMA, files)
+    kept = 0 if ask.contents is None else _keep(small, ask, paths)
     again = [path for path in files_to_judge(small) if path is not None] if kept else paths
     if kept and again:
         rows = rows_again(own, small, inventory_frame(own, again, ask.superseded, ask.now_ms))
@@ -109,21 +115,38 @@ def judge_inventories(
     else:
         frames = {"replicas": replica_frame(own, by_id, files), "topics": read_topics(own, ask), "rows": rows}
         frames["brokers"] = broker_frame(own, small, some=kept > 0)
-        find(frames, ask.all_rows).write.mode("overwrite").parquet(ask.findings)
+        if _judge(small, ask, frames, scratch) and not kept:
+            observe_settled(small)
+            here = True
     if kept:
         write_kept(small, ask.findings)
     basis = () if ask.contents is None else read_basis(small)
-    return JudgedFleet(by_id, query_by_spark(own, ask, observed), kept, basis)
+    return JudgedFleet(by_id, None if here else observed, kept, basis)
 
 
-def _keep(
-    small: duckdb.DuckDBPyConnection, ask: AuditRequest, paths: Sequence[str], replicas: Mapping[str, str]
-) -> int:
-    """Note what the verdicts rest on, and keep those of brokers that are as before; return how many brokers are.
+def _judge(small: duckdb.DuckDBPyConnection, ask: AuditRequest, frames: Mapping[str, DataFrame], scratch: str) -> bool:
+    """Settle what is plainly in order, judge the rest, and write the findings; return whether the driver judged it.
 
-    ``replicas``: the files of the wanted replicas, by cluster.
+    ``small``: the driver's DuckDB with all tables but those of ``frames``, which :func:`find` takes.
     """
-    register_wanted(small, "replicas", REPLICA_SCHEMA, replicas)
+    left, files = dict(frames), dict[str, str]()
+    if not ask.all_rows:
+        for name, table in (("unsettled", unsettled), ("rows", unsettled_rows), ("wanted", unsettled_wanted)):
+            # From the size of files Spark knows which side of a join is small.
+            frame, files[name] = table(left), os.path.join(scratch, f"{name}.parquet")
+            frame.write.parquet(files[name])
+            left[name] = frame.sparkSession.read.schema(frame.schema).parquet(escape_glob(files[name]))
+        del left["unsettled"]
+    if ask.all_rows or not are_few(small, parquet_folder(files["rows"]), parquet_folder(files["wanted"])):
+        find(left, ask.all_rows).write.mode("overwrite").parquet(ask.findings)
+        return False
+    clear_findings(ask.findings)
+    judge_unsettled(small, files["rows"], files["wanted"], os.path.join(ask.findings, "part-00000.parquet"))
+    return True
+
+
+def _keep(small: duckdb.DuckDBPyConnection, ask: AuditRequest, paths: Sequence[str]) -> int:
+    """Note what the verdicts rest on, and keep those of brokers that are as before; return how many brokers are."""
     contents = ask.contents or {}
     note_basis(small, {path: contents.get(path) for path in paths}, ask.superseded, rules(ask.all_rows))
     return 0 if ask.earlier is None else keep_earlier(small, ask.earlier, ask.now_ms)

@@ -13,6 +13,8 @@ differently, with the same answer:
 - directories that are not live, mostly few, meet only the wanted replicas whose topic ID occurs among them;
 - what is looked up of a broker is one row, and names and IDs of topics are keys of one table, because every table that
   Spark sends to all executors is a job of its own;
+- what is plainly in order is settled first (:func:`unsettled`), by rows of a key and a topic ID, and only the rest is
+  read with all its columns;
 - ``desired`` takes its cluster from ``speaks``: of a constant, Spark would make a condition instead of a key.
 
 The views decide nothing, as the shared text decides nothing. Tests hold both engines to the same value in every column
@@ -32,7 +34,7 @@ import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from reconciler.audit.case_sql import case_number, doubt, evidence, is_listed, verdict
+from reconciler.audit.case_sql import case_number, doubt, evidence, is_listed, is_worth_a_look, verdict
 from reconciler.audit.duckdb_join import rules as judged_by_duckdb
 from reconciler.audit.findings import findings_sql
 from reconciler.audit.join_sql import (
@@ -42,13 +44,19 @@ from reconciler.audit.join_sql import (
     DESIRED,
     SAME_NAME,
     VIEWS,
+    WANTED,
 )
 
 _PARTITION_KEYS = "topic, partition, node, cluster"
 
 _DISKS = f"SELECT *, struct({', '.join(CARRIED)}) AS disk FROM observed"
 
-_DESIRED = f"SELECT *, xxhash64(topic, partition, node) AS hash FROM (SELECT s.cluster, s.node, {DESIRED})"
+_HASH = "xxhash64(topic, partition, node)"
+
+_HASH_OF_ROW = "xxhash64(coalesce(topic, ''), coalesce(partition, -1), coalesce(node_id, -1))"
+"""The same of a row of the table ``rows``."""
+
+_DESIRED = f"SELECT *, {_HASH} AS hash FROM (SELECT s.cluster, s.node, {DESIRED})"
 
 _BESIDE_LIVE = "('future', 'delete', 'stray', 'staged')"
 """Directories whose verdict depends on the live replicas of their partition on the broker."""
@@ -65,12 +73,12 @@ _COPIES = f"""
 
 _LIVE = f"""
     SELECT *, CASE WHEN node >= 0 THEN count(*) OVER (PARTITION BY hash, {_PARTITION_KEYS}) ELSE 1 END AS copies
-    FROM (SELECT *, xxhash64(topic, partition, node) AS hash FROM disks WHERE kind = 'live')
+    FROM (SELECT *, {_HASH} AS hash FROM disks WHERE kind = 'live')
 """
 
 _PAIRS = f"""
     SELECT o.disk, {BY_NAME}, coalesce(o.copies, 0) AS copies
-    FROM live o FULL OUTER JOIN desired d ON o.hash = d.hash AND {SAME_NAME}
+    FROM live o FULL OUTER JOIN wanted d ON o.hash = d.hash AND {SAME_NAME}
     UNION ALL
     SELECT o.disk, {BY_TOPIC_ID}, coalesce(c.copies, 0) AS copies
     FROM (SELECT *, CASE WHEN disk_topic_id = '' THEN {_NOBODYS} ELSE disk_topic_id END AS id_key,
@@ -107,6 +115,18 @@ _LOOKUPS = """
     LEFT JOIN topic_names i ON p.id_to_look_up = i.key AND p.cluster = i.cluster
 """
 
+_MET = f"""
+    SELECT {BY_NAME}, coalesce(o.copies, 0) AS copies, coalesce(o.hash, d.hash) AS hash,
+           coalesce({SAME_NAME}, false) AS same_name
+    FROM (SELECT *, count(*) OVER (PARTITION BY hash) AS copies
+          FROM (SELECT *, {_HASH} AS hash FROM observed WHERE kind = 'live')) o
+    FULL OUTER JOIN desired d ON o.hash = d.hash
+"""
+"""Live directories and wanted replicas with one hash. A sort by one number is what Spark does best, and two partitions
+of one hash are only looked at once more."""
+
+_UNSETTLED = "SELECT d.* FROM desired d LEFT SEMI JOIN unsettled u ON d.hash = u.hash"
+
 SPARK_VIEWS: dict[str, str] = {
     "observed": VIEWS["observed"],
     "disks": _DISKS,
@@ -114,6 +134,7 @@ SPARK_VIEWS: dict[str, str] = {
     "desired": _DESIRED,
     "copies": _COPIES,
     "live": _LIVE,
+    "wanted": WANTED,
     "pairs": _PAIRS,
     "topic_names": _TOPIC_NAMES,
     "joined": f"SELECT p.*, {_LOOKED_UP} FROM pairs p {_LOOKUPS}",
@@ -167,17 +188,44 @@ def rules(all_rows: bool) -> str:
     return sha256("\0".join(stated).encode()).hexdigest()
 
 
+def unsettled(frames: Mapping[str, DataFrame]) -> DataFrame:
+    """Find the partitions on brokers that may have a finding, lazily; ``frames`` as :func:`find` takes them.
+
+    Nearly every replica of a fleet is in order, and its key and its topic ID prove it: this reads and shuffles nothing
+    else. The one column ``hash`` has each value once. Partitions may share one, so what it names may be in order; what
+    it does not name is. 0 stands for every directory that is not live.
+    """
+    met = select("SELECT * FROM met", frames, {**SPARK_VIEWS, "met": _MET})
+    named = met.where(~sf.col("same_name") | is_worth_a_look(SparkDialect()))
+    beside = select(f"SELECT * FROM observed WHERE kind IN {_BESIDE_LIVE}", frames, SPARK_VIEWS)
+    none = met.sparkSession.range(1)
+    return named.select("hash").union(beside.select(sf.expr(_HASH))).union(none).distinct()
+
+
+def unsettled_rows(frames: Mapping[str, DataFrame]) -> DataFrame:
+    """Keep of the table ``rows`` what the table ``unsettled`` names, and every directory that is not live."""
+    named, key = frames["unsettled"], sf.when(sf.col("kind") == "live", sf.expr(_HASH_OF_ROW)).otherwise(0)
+    return frames["rows"].join(named, key == named.hash, "left_semi")
+
+
+def unsettled_wanted(frames: Mapping[str, DataFrame]) -> DataFrame:
+    """Keep of the wanted replicas what the table ``unsettled`` names, in the columns of the view ``desired``."""
+    return select(_UNSETTLED, frames, {name: SPARK_VIEWS[name] for name in ("speaks", "desired")})
+
+
 def find(frames: Mapping[str, DataFrame], all_rows: bool) -> DataFrame:
     """Join and judge rows, lazily; return the columns of FINDING_SCHEMA.
 
-    ``frames``: the tables that :data:`SPARK_VIEWS` asks for, of one session; ``all_rows``: whether to list
-    the OK rows as well.
+    ``frames``: the tables that :data:`SPARK_VIEWS` asks for, of one session. Where the view ``wanted`` is among them,
+    it is of :func:`unsettled_wanted`, and ``rows`` of :func:`unsettled_rows`. ``all_rows``: whether to list the OK rows
+    as well.
     """
     dialect = SparkDialect()
+    views = {name: text for name, text in SPARK_VIEWS.items() if name not in frames}
     # The ranks of copies need this partitioning anyway. Here it separates the generated code of the filter from that
     # of the case table: together they are one method, so long that the JVM would interpret it for every row.
     judged = (
-        select("SELECT * FROM joined", frames, SPARK_VIEWS)
+        select("SELECT * FROM joined", frames, views)
         .where(is_listed(dialect, all_rows))
         .withColumn("apart", sf.expr(_APART))
         .repartition("cluster", "node", "topic", "partition", "apart")

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
 from logstore.log_dir import FallbackRecords
-from reconciler.audit.dimension_tables import Superseded, parquet_files, parquet_folder, quoted
+from reconciler.audit.dimension_tables import Superseded, parquet_files, parquet_folder, quoted, rows_of
 from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS_FILE, TOPICS_FILE
+from reconciler.audit.fleet import SEARCHED
 from reconciler.audit.incremental import Basis, EarlierAudit
-from reconciler.audit.result import RunQuery
 from reconciler.audit.spark.log_dirs import ddl
 from reconciler.desired import TOPIC_SCHEMA, DesiredState
 
@@ -81,8 +81,8 @@ class JudgedFleet(NamedTuple):
 
     states: dict[str, DesiredState]
     """The desired states by cluster."""
-    search: RunQuery
-    """Queries the rows of all replicas."""
+    observed: DataFrame | None
+    """The rows of all directories in Spark; None: the driver's DuckDB has them as the view ``observed``."""
     kept: int
     """Brokers whose findings are those of the earlier audit."""
     basis: tuple[Basis, ...]
@@ -141,10 +141,31 @@ def register_found(small: duckdb.DuckDBPyConnection, findings: str) -> None:
     small.execute(f"CREATE VIEW found AS {_FOUND}")
 
 
-def query_by_spark(spark: SparkSession, ask: AuditRequest, observed: DataFrame) -> RunQuery:
-    """Return a function that queries ``found`` together with ``observed`` and ``topics`` in Spark."""
+FEW_ROWS = 5_000_000
+"""Up to this many rows the driver's DuckDB judges, counts or searches itself, in less time than Spark takes to plan."""
+
+
+def are_few(small: duckdb.DuckDBPyConnection, *tables: str) -> bool:
+    """Whether tables of the driver's DuckDB have so few rows together that it asks them itself, and not Spark."""
+    counts = (rows_of(small, f"SELECT count(*) AS rows FROM {table}")[0]["rows"] for table in tables)
+    return bool(sum(counts) <= FEW_ROWS)
+
+
+def make_searched(
+    small: duckdb.DuckDBPyConnection, ask: AuditRequest, observed: DataFrame | None, scratch: str
+) -> None:
+    """Make ``searched`` in the driver's DuckDB, for the findings of the fleet.
+
+    ``observed``: the rows of all directories in Spark, which then searches them; None: the driver's DuckDB has them.
+    """
+    if observed is None:
+        small.execute(f"CREATE TABLE searched AS {SEARCHED}")
+        return
     from reconciler.audit.spark.join import select  # which a task that lists trees does without
 
-    findings = spark.read.schema(ddl(FINDING_SCHEMA)).parquet(escape_glob(ask.findings))
-    frames = {"findings": findings, "observed": observed, "topics": read_topics(spark, ask)}
-    return lambda sql: [row.asDict() for row in select(sql, frames, {"found": _FOUND}).collect()]
+    own = observed.sparkSession
+    findings = own.read.schema(ddl(FINDING_SCHEMA)).parquet(escape_glob(ask.findings))
+    frames = {"findings": findings, "observed": observed, "topics": read_topics(own, ask)}
+    path = os.path.join(scratch, "searched.parquet")
+    select(SEARCHED, frames, {"found": _FOUND}).write.parquet(path)
+    small.execute(f"CREATE VIEW searched AS FROM {parquet_folder(path)}")

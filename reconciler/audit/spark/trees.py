@@ -8,8 +8,8 @@ dirs; and, of every directory with a topic ID, the few columns that a search of 
 
 The driver decides before the job, by the identities of the log dirs, which brokers there are and for which of them the
 metadata speaks; afterwards it checks that the tasks met the same identities. Its DuckDB sums up the answers, from small
-tables. Only a query over the directories of all brokers at once searches a row for each, and from
-:data:`SEARCHED_HERE` rows on Spark runs it.
+tables. Only a search of the directories of all brokers at once reads a row for each, and Spark does it
+where they are many (:func:`reconciler.audit.spark.output.are_few`).
 
 Executors import this package, which is installed there or given to spark-submit with ``--py-files``, and the
 dependencies of its core, DuckDB and Arrow above all, which must be installed there.
@@ -49,23 +49,19 @@ from reconciler.audit.spark.log_dirs import (
 from reconciler.audit.spark.output import (
     AuditRequest,
     JudgedFleet,
+    are_few,
     clear_findings,
     escape_glob,
-    query_by_spark,
     write_topics,
 )
 from reconciler.desired import BrokerKey, JudgedBroker, SavedTable, by_cluster, registered_log_dirs, speaking
 from reconciler.errors import RefusedError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-    from reconciler.audit.result import RunQuery
     from reconciler.desired import DesiredState
 
-
-SEARCHED_HERE = 5_000_000
-"""Up to this many directories the driver searches the fleet itself, in less time than Spark takes to plan."""
 
 _SEEN_LOG_DIRS = "SELECT log_dir, cluster, node FROM log_dirs WHERE kind = 'log_dir' AND (cluster <> '' OR node >= 0)"
 
@@ -96,8 +92,8 @@ def judge_trees(own: SparkSession, small: duckdb.DuckDBPyConnection, ask: AuditR
     _refuse_changed_brokers(small, brokers)
     keep_metadata(small, by_id, speaking(by_id, brokers_in(small)), registered_log_dirs(by_id))
     _move_findings(left, ask.findings)
-    search = _search(own, small, ask, [each.observed for each in left])
-    return JudgedFleet(by_id, search, 0, () if ask.contents is None else just_scanned(brokers_in(small)))
+    observed = _observed(own, small, [each.observed for each in left])
+    return JudgedFleet(by_id, observed, 0, () if ask.contents is None else just_scanned(brokers_in(small)))
 
 
 def _run(own: SparkSession, task: TreeAuditTask) -> list[BatchFiles]:
@@ -120,14 +116,10 @@ def audit_in_arrow(task: TreeAuditTask, batches: Iterable[pa.RecordBatch]) -> It
         )
 
 
-def _search(
-    own: SparkSession, small: duckdb.DuckDBPyConnection, ask: AuditRequest, observed: Sequence[str]
-) -> RunQuery:
-    """Choose what queries the directories of the fleet: the driver, unless they are too many."""
-    small.execute(f"CREATE VIEW observed AS FROM {parquet_files(*observed)}")
-    if rows_of(small, "SELECT count(*) AS directories FROM observed")[0]["directories"] <= SEARCHED_HERE:
-        return partial(rows_of, small)
-    return query_by_spark(own, ask, own.read.parquet(*map(escape_glob, observed)))
+def _observed(own: SparkSession, small: duckdb.DuckDBPyConnection, files: Sequence[str]) -> DataFrame | None:
+    """Make the view ``observed`` in the driver's DuckDB; where that is too much for it, return the rows in Spark."""
+    small.execute(f"CREATE VIEW observed AS FROM {parquet_files(*files)}")
+    return None if are_few(small, "observed") else own.read.parquet(*map(escape_glob, files))
 
 
 def desired_tables_in_files(number: int, state: DesiredState, scratch: str) -> DesiredTables:
