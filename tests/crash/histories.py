@@ -89,27 +89,27 @@ class Tried:
 
 
 class _Scratch:
-    """Fresh directories, one after the other."""
+    """Where histories run and restart: all at one path, each in a fresh directory that is removed afterwards.
+
+    A record may name a disk by its path. At one path the states of several runs are the same where they differ in
+    nothing else, and each is tried once; and a restart finds its disks where they were, as it does after a real crash.
+    """
 
     def __init__(self, folder: str) -> None:
         self.folder = tempfile.mkdtemp(dir=folder)
-        self.numbers = count()
+        self.root = f"{self.folder}/disks"
         self._restarted: dict[bytes, Tree] = {}
 
-    def path(self) -> str:
-        return f"{self.folder}/{next(self.numbers)}"
-
     def built(self, history: History) -> str:
-        root = self.path()
-        os.mkdir(root)
-        history.build(root)
-        return root
+        os.mkdir(self.root)
+        history.build(self.root)
+        return self.root
 
     def restarted(self, history: History, tree: Tree) -> Tree:
         """What a restart makes of a tree."""
         key = digest(tree)
         if key not in self._restarted:
-            root = self.path()
+            root = f"{self.folder}/restarted"
             write_tree(tree, root)
             history.recover(root, Disk())
             self._restarted[key] = read_tree(root)
@@ -145,7 +145,6 @@ def crash_everywhere(
     disk = recorder(root, history.disks)
     history.act(root, disk, disk.done)
     crasher.try_all(disk, f"crash of {history.name!r}")
-    shutil.rmtree(root)
     return Tried(len(disk.log), len(crasher.seen))
 
 
@@ -170,7 +169,6 @@ def crash_after_failures(
                 history.act(root, failing, disk.done)
             name = f"failure of step {at + 1} ({failing.failed}) of {history.name!r} with {errno.errorcode[number]}"
             crasher.try_all(disk, f"{name}, and crash")
-            shutil.rmtree(root)
             if failing.failed is None:
                 break
         steps = max(steps, at)
@@ -193,13 +191,14 @@ class _Crasher:
     """What the history was run on the last time."""
 
     def try_all(self, disk: RecordingDisk, title: str) -> None:
-        """Try what a crash may leave at any moment of the log, and of the restarts that follow."""
+        """Try what a crash may leave at any moment of the log, and of the restarts that follow; clear the disk."""
+        root = self.scratch.root
         disk.assert_nothing_else_changed()
+        shutil.rmtree(root)
         waiting = deque(self._unseen(disk, (), 1, lambda: ["", title], self._first_new_moment(disk)))
         self.last = disk
         while waiting:
             state, depth, story = waiting.popleft()
-            root = self.scratch.path()
             write_image(state.image, root)
             restarted = self.recorder(root, self.history.disks)
             try:
@@ -280,6 +279,7 @@ def fail_everywhere(
     trees = [read_tree(root)]
     history.act(root, inner(), lambda text: trees.append(read_tree(root)))
     trees.append(read_tree(root))
+    shutil.rmtree(root)
     checked: set[tuple[bytes, tuple[str, ...]]] = set()
     cases = steps = 0
     for number in numbers:

@@ -289,7 +289,7 @@ def on_full_disk(kind: Kind, *, names: bool, has_ledger: bool = False) -> Histor
 def test_on_a_full_disk_the_record_lies_elsewhere_and_a_replica_still_comes_back(
     kind: Kind, names: bool, crash: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Each restart has another path here, and the folder for fallback records goes by the path of a log dir.
+    # A copy that is checked has another path, and the folder for fallback records goes by the path of a log dir.
     monkeypatch.setattr(fallback_records, "_key", lambda log_dir: log_dir.split("/")[-2])
     assert crash(on_full_disk(kind, names=names)).cases >= 10
 
