@@ -187,33 +187,51 @@ class _Crasher:
     seen: set[tuple[bytes, tuple[str, ...]]] = field(default_factory=set)
     checked: set[tuple[bytes, tuple[str, ...]]] = field(default_factory=set)
     """What a restart made of them; most come to the same, and need no second look."""
+    restarts: dict[tuple[bytes, frozenset[frozenset[str]]], tuple[bytes, RecordingDisk | None]] = field(
+        default_factory=dict
+    )
+    """What a restart made of a tree, by the tree and what is one file in it, and its steps where they are crashed too.
+
+    A restart sees what lies on the disks, and not what was done before the crash. So it is known for a tree that was
+    restarted before; again it is made only for a check of what it leaves against other things that were done.
+    """
     last: RecordingDisk | None = None
     """What the history was run on the last time."""
 
     def try_all(self, disk: RecordingDisk, title: str) -> None:
         """Try what a crash may leave at any moment of the log, and of the restarts that follow; clear the disk."""
-        root = self.scratch.root
         disk.assert_nothing_else_changed()
-        shutil.rmtree(root)
+        shutil.rmtree(self.scratch.root)
         waiting = deque(self._unseen(disk, (), 1, lambda: ["", title], self._first_new_moment(disk)))
         self.last = disk
         while waiting:
             state, depth, story = waiting.popleft()
-            write_image(state.image, root)
-            restarted = self.recorder(root, self.history.disks)
-            try:
-                self.history.recover(root, restarted)
-                tree = restarted.assert_nothing_else_changed()
-                found = (digest(tree), state.done)
-                if found not in self.checked:
-                    self.checked.add(found)
-                    _check(self.history, root, state.done, tree)
-            except Exception as error:
-                raise WrongError("\n".join([*story(), "", f"{type(error).__name__}: {error}"])) from error
-            shutil.rmtree(root)
-            if depth < self.crashes:
+            goes_on = depth < self.crashes
+            key = state.digest, state.image.links()
+            after, restarted = self.restarts.get(key, (b"", None))
+            if (after, state.done) not in self.checked or (goes_on and restarted is None):
+                after, restarted = self._restart(state, story)
+                self.restarts[key] = after, restarted if goes_on else None
+            if goes_on and restarted is not None:
                 before = partial(_and_again, story)
                 waiting.extend(self._unseen(restarted, state.done, depth + 1, before))
+
+    def _restart(self, state: CrashState, story: Story) -> tuple[bytes, RecordingDisk]:
+        """Restart from a state, and check what that leaves, of which it gives the digest, and the steps it took."""
+        root = self.scratch.root
+        write_image(state.image, root)
+        restarted = self.recorder(root, self.history.disks)
+        try:
+            self.history.recover(root, restarted)
+            tree = restarted.assert_nothing_else_changed()
+            found = (digest(tree), state.done)
+            if found not in self.checked:
+                self.checked.add(found)
+                _check(self.history, root, state.done, tree)
+        except Exception as error:
+            raise WrongError("\n".join([*story(), "", f"{type(error).__name__}: {error}"])) from error
+        shutil.rmtree(root)
+        return found[0], restarted
 
     def _first_new_moment(self, disk: RecordingDisk) -> int:
         """The first moment whose states are not those of the last run, which took the same steps up to there."""

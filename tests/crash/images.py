@@ -46,6 +46,13 @@ class Snapshot:
         """Where each node lies, under one of its names."""
         return {ROOT: ".", **{node: path for path, node in self.walk()}}
 
+    def links(self) -> frozenset[frozenset[str]]:
+        """The paths of each file that has several names."""
+        paths: dict[int, list[str]] = {}
+        for path, node in self.walk():
+            paths.setdefault(node, []).append(path)
+        return frozenset(frozenset(names) for names in paths.values() if len(names) > 1)
+
     def what(self, node: int) -> What:
         """What a node is, as in a tree."""
         return None if node in self.names.directories else self.contents[node]
