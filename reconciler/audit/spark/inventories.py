@@ -1,13 +1,16 @@
 """Inventories judged by Spark's own join, together with rows listed from trees.
 
 An inventory may have rows of any broker, and several may have rows of one, so all rows have to meet in one join.
-Inventories and saved desired states are read where they lie. The join runs once and writes the findings as Parquet.
+Inventories and saved desired states are read where they lie. Spark first settles what is plainly in order, which nearly
+everything is. The rest is judged by the driver's DuckDB where it is little, and by Spark's join otherwise; either
+writes the findings as Parquet.
 
 Spark takes about as long to plan a query as to run it on a million rows, so it is only asked questions that take many
 machines to answer. The driver's DuckDB does the rest: it reads the rows of log dirs and internal directories, and adds
-up the findings; it never holds a table of replicas, unless a metadata source other than a saved table had to be decoded
-into one. What the verdicts of each broker rest on is noted there too, and an incremental audit gives the join only the
-inventories of the brokers to judge; whatever concerns the whole fleet is asked of all rows and all findings.
+up the findings; it passes over wanted replicas in their files, but never holds a table of them, unless a metadata
+source other than a saved table had to be decoded into one. What the verdicts of each broker rest on is noted there too,
+and an incremental audit gives the join only the inventories of the brokers to judge; whatever concerns the whole fleet
+is asked of all rows and all findings.
 
 Trees become inventories here, because the data source ``kafka_log_dirs`` would bring the same rows into Spark one by
 one, only to have them written to disk. A task writes its inventory with Arrow, and only the path goes through Spark.
