@@ -240,8 +240,9 @@ def judge(connection: duckdb.DuckDBPyConnection, path: str, all_rows: bool, *, s
 def judge_unsettled(connection: duckdb.DuckDBPyConnection, rows: str, wanted: str, path: str) -> None:
     """Judge what another engine has not settled, and write the findings to a Parquet file.
 
-    ``connection``: as :func:`register_desired` left it; ``rows``: a folder of Parquet files in the columns of the view
-    ``rows``; ``wanted``: one in those of the view ``wanted``, which together have all that may be a finding.
+    ``connection``: as :func:`judge` takes it; ``rows``: a folder of Parquet files in the columns of the table ``rows``,
+    with all directories that may be a finding; ``wanted``: one in the columns of the view ``desired``, with the wanted
+    replicas that live directories among them may meet, and those that have none.
     """
     for view, sql in (
         ("observed", f"WITH rows AS (FROM {parquet_folder(rows)}) {_OBSERVED}"),
@@ -255,7 +256,7 @@ def judge_unsettled(connection: duckdb.DuckDBPyConnection, rows: str, wanted: st
     connection.execute("DROP TABLE found")
 
 
-_SEEN = f"""
+_LEFT_AND_SETTLED = f"""
     SELECT cluster, node, kind, state, topic, partition, disk_topic_id FROM observed_unsettled
     UNION ALL
     SELECT cluster, node, 'live', 'ok', topic, partition, wanted_topic_id
@@ -264,12 +265,12 @@ _SEEN = f"""
 
 
 def observe_settled(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the view ``observed`` anew, for a search of the fleet, without a look at what another engine has settled.
+    """Make the view ``observed`` anew, with the columns of ``searched``, from what was left and what is settled.
 
     ``connection``: as :func:`judge_unsettled` left it, for all brokers. A wanted replica that is settled lies where it
-    is wanted, once, whole and under its topic ID.
+    is wanted, once, whole and under its topic ID: no inventory has to be read again for it.
     """
-    connection.execute(f"CREATE OR REPLACE VIEW observed AS {_SEEN}")
+    connection.execute(f"CREATE OR REPLACE VIEW observed AS {_LEFT_AND_SETTLED}")
 
 
 def _parts(connection: duckdb.DuckDBPyConnection) -> list[list[str]]:

@@ -6,12 +6,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from reconciler.audit import AuditResult, embedded
-from reconciler.audit.spark import join, output
+from reconciler.audit.dimension_tables import rows_of
+from reconciler.audit.spark import inventories, join, output
 from reconciler.desired import by_cluster
 from reconciler.verdicts import CASES, Doubt, Verdict, broker_of, compare
 from tests.fleets import NOW_MS, healthy_fleet, many_fleets
@@ -87,7 +89,13 @@ def test_what_is_settled_without_a_look_is_in_order_whoever_judges_the_rest(
 ) -> None:
     from reconciler.audit.spark import engine as spark_engine
 
-    monkeypatch.setattr(output, "FEW_ROWS", few)
+    left = list[int]()
+
+    def noted(small: duckdb.DuckDBPyConnection, *tables: str) -> bool:
+        left.append(sum(rows_of(small, f"SELECT count(*) AS rows FROM {table}")[0]["rows"] for table in tables))
+        return left[-1] <= few
+
+    monkeypatch.setattr(inventories, "are_few", noted)
     random, states = many_fleets(FLEETS)
     healthy = [healthy_fleet(cluster, 300) for cluster in ("A", "B")]
     (tmp_path / "duck").mkdir()
@@ -101,7 +109,9 @@ def test_what_is_settled_without_a_look_is_in_order_whoever_judges_the_rest(
     assert jobs_begun(spark) - before < (MOST_JOBS if few else MOST_JOBS_OF_MANY)
     assert_same(sparked, duck)
     assert [each.held for each in sparked.fleet] == [each.held for each in duck.fleet]
-    assert sparked.totals["OK"] > 1000
+    all_rows, unsettled = left
+    # What is left is rows of disks and wanted replicas; of a healthy fleet's 1,800 of each nearly all are settled.
+    assert unsettled < 2 * (all_rows - 1500)
 
 
 def test_two_partitions_of_one_hash_are_both_looked_at(
@@ -109,17 +119,18 @@ def test_two_partitions_of_one_hash_are_both_looked_at(
 ) -> None:
     from reconciler.audit.spark import engine as spark_engine
 
-    # Wanted are partitions 0 to 39, and live are 100 to 139: each meets one of the others.
-    same = "CAST(pmod(partition, 100) AS BIGINT)"
+    # Wanted are partitions 0 to 39, and live are 100 to 139, once each: each meets one of the others.
+    plain, same = join._HASH, "CAST(pmod(partition, 100) AS BIGINT)"
     for name in ("desired", "live"):
-        monkeypatch.setitem(join.SPARK_VIEWS, name, join.SPARK_VIEWS[name].replace(join._HASH, same))
-    monkeypatch.setattr(join, "_MET", join._MET.replace(join._HASH, same))
+        monkeypatch.setitem(join.SPARK_VIEWS, name, join.SPARK_VIEWS[name].replace(plain, same))
+    monkeypatch.setattr(join, "_MET", join._MET.replace(plain, same))
     monkeypatch.setattr(join, "_HASH", same)
-    monkeypatch.setattr(join, "_HASH_OF_ROW", same)
+    monkeypatch.setattr(join, "_HASH_OF_ROW", f"CASE WHEN kind = 'live' THEN {same} ELSE 0 END")
     rows, state = healthy_fleet("C", 40)
-    moved = [row | {"partition": row["partition"] + 100} for row in rows.to_pylist() if row["kind"] == "live"]
+    of_one = [row for row in rows.to_pylist() if row["node_id"] == 0]
+    moved = {row["partition"]: row | {"partition": row["partition"] + 100} for row in of_one if row["kind"] == "live"}
     paths = [str(tmp_path / "rows.parquet")]
-    pq.write_table(pa.Table.from_pylist([*rows.slice(0, 1).to_pylist(), *moved], schema=rows.schema), paths[0])
+    pq.write_table(pa.Table.from_pylist([of_one[0], *moved.values()], schema=rows.schema), paths[0])
     (tmp_path / "duck").mkdir()
     duck = embedded.audit([], paths, [state], str(tmp_path / "duck"), now_ms=NOW_MS)
     sparked = spark_engine.audit(spark, [], paths, [state], str(tmp_path), now_ms=NOW_MS)

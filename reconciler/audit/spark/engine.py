@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 from logstore.log_dir import FallbackRecords
 from reconciler.audit.arguments import check_audit
 from reconciler.audit.dimension_tables import Superseded, parquet_files, rows_of
+from reconciler.audit.duckdb_join import configure
 from reconciler.audit.fleet import INVENTORY_GAP_MS
 from reconciler.audit.incremental import EarlierAudit
 from reconciler.audit.result import AuditResult, conclude
@@ -89,8 +90,7 @@ def audit(
             tempfile.TemporaryDirectory(prefix="logstore-audit-", dir=ask.folder) as scratch,
             duckdb.connect() as small,
         ):
-            small.execute("SET temp_directory = ?", [scratch])
-            small.execute("SET memory_limit = ?", [_MEMORY])
+            configure(small, scratch, _MEMORY)
             if previous is not None:
                 # Read before the new topics are written, because it may be the same file.
                 small.execute(f"CREATE TABLE previous AS FROM {parquet_files(previous)}")

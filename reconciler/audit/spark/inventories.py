@@ -1,9 +1,9 @@
-"""Inventories judged by Spark's own join, together with rows listed from trees.
+"""Inventories, and the rows listed from trees beside them, joined with the metadata by Spark.
 
 An inventory may have rows of any broker, and several may have rows of one, so all rows have to meet in one join.
-Inventories and saved desired states are read where they lie. Spark first settles what is plainly in order, which nearly
-everything is. The rest is judged by the driver's DuckDB where it is little, and by Spark's join otherwise; either
-writes the findings as Parquet.
+Inventories and saved desired states are read where they lie. Unless OK rows are to be listed too, Spark first settles
+what is plainly in order, which nearly everything is. The rest is judged by the driver's DuckDB where it is little, and
+by Spark's join otherwise; either writes the findings as Parquet.
 
 Spark takes about as long to plan a query as to run it on a million rows, so it is only asked questions that take many
 machines to answer. The driver's DuckDB does the rest: it reads the rows of log dirs and internal directories, and adds
@@ -80,7 +80,7 @@ _PATH_COLUMN = "path"
 def judge_inventories(
     own: SparkSession, small: duckdb.DuckDBPyConnection, ask: AuditRequest, inventories: Sequence[str], scratch: str
 ) -> JudgedFleet:
-    """List the trees, join their rows with the inventories, and write the findings.
+    """List the trees, judge their rows and those of the inventories, and write the findings.
 
     Args:
         own: a Spark session of this audit's own.
@@ -101,10 +101,10 @@ def judge_inventories(
     make_observed(small, paths, ask.superseded, ask.now_ms)
     brokers = keep_log_dirs(small)
     by_id = by_cluster(ask.states, {broker.cluster for broker in brokers})
-    here = are_few(small, "observed")
-    if not here:
+    by_driver = are_few(small, "observed")
+    if not by_driver:
         small.register("counted", select(DISKS, {"observed": observed}).toArrow())
-    small.execute(f"CREATE TABLE disks AS {DISKS if here else 'FROM counted'}")
+    small.execute(f"CREATE TABLE disks AS {DISKS if by_driver else 'FROM counted'}")
     keep_metadata(small, by_id, speaking(by_id, brokers), registered_log_dirs(by_id))
     write_topics(small, by_id, ask.topics)
     files = replica_files(by_id, scratch)
@@ -120,11 +120,11 @@ def judge_inventories(
         frames["brokers"] = broker_frame(own, small, some=kept > 0)
         if _judge(small, ask, frames, scratch) and not kept:
             observe_settled(small)
-            here = True
+            by_driver = True
     if kept:
         write_kept(small, ask.findings)
     basis = () if ask.contents is None else read_basis(small)
-    return JudgedFleet(by_id, None if here else observed, kept, basis)
+    return JudgedFleet(by_id, None if by_driver else observed, kept, basis)
 
 
 def _judge(small: duckdb.DuckDBPyConnection, ask: AuditRequest, frames: Mapping[str, DataFrame], scratch: str) -> bool:
@@ -132,16 +132,18 @@ def _judge(small: duckdb.DuckDBPyConnection, ask: AuditRequest, frames: Mapping[
 
     ``small``: the driver's DuckDB with all tables but those of ``frames``, which :func:`find` takes.
     """
-    left, files = dict(frames), dict[str, str]()
-    if not ask.all_rows:
-        for name, table in (("unsettled", unsettled), ("rows", unsettled_rows), ("wanted", unsettled_wanted)):
-            # From the size of files Spark knows which side of a join is small.
-            frame, files[name] = table(left), os.path.join(scratch, f"{name}.parquet")
-            frame.write.parquet(files[name])
-            left[name] = frame.sparkSession.read.schema(frame.schema).parquet(escape_glob(files[name]))
-        del left["unsettled"]
-    if ask.all_rows or not are_few(small, parquet_folder(files["rows"]), parquet_folder(files["wanted"])):
-        find(left, ask.all_rows).write.mode("overwrite").parquet(ask.findings)
+    if ask.all_rows or not ask.states:
+        find(frames, ask.all_rows).write.mode("overwrite").parquet(ask.findings)
+        return False
+    tables, files = dict(frames), dict[str, str]()
+    for name, leave in (("unsettled", unsettled), ("rows", unsettled_rows), ("wanted", unsettled_wanted)):
+        # From the size of files Spark knows which side of a join is small.
+        left, files[name] = leave(tables), os.path.join(scratch, f"{name}.parquet")
+        left.write.parquet(files[name])
+        tables[name] = left.sparkSession.read.schema(left.schema).parquet(escape_glob(files[name]))
+    del tables["unsettled"]
+    if not are_few(small, parquet_folder(files["rows"]), parquet_folder(files["wanted"])):
+        find(tables, all_rows=False).write.mode("overwrite").parquet(ask.findings)
         return False
     clear_findings(ask.findings)
     judge_unsettled(small, files["rows"], files["wanted"], os.path.join(ask.findings, "part-00000.parquet"))

@@ -13,8 +13,8 @@ differently, with the same answer:
 - directories that are not live, mostly few, meet only the wanted replicas whose topic ID occurs among them;
 - what is looked up of a broker is one row, and names and IDs of topics are keys of one table, because every table that
   Spark sends to all executors is a job of its own;
-- what is plainly in order is settled first (:func:`unsettled`), by rows of a key and a topic ID, and only the rest is
-  read with all its columns;
+- an audit settles what is plainly in order first (:func:`unsettled`), by rows of few columns, and reads only the rest
+  with all of them;
 - ``desired`` takes its cluster from ``speaks``: of a constant, Spark would make a condition instead of a key.
 
 The views decide nothing, as the shared text decides nothing. Tests hold both engines to the same value in every column
@@ -35,6 +35,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from reconciler.audit.case_sql import case_number, doubt, evidence, is_listed, is_worth_a_look, verdict
+from reconciler.audit.duckdb_join import DuckDBDialect
 from reconciler.audit.duckdb_join import rules as judged_by_duckdb
 from reconciler.audit.findings import findings_sql
 from reconciler.audit.join_sql import (
@@ -51,10 +52,7 @@ _PARTITION_KEYS = "topic, partition, node, cluster"
 
 _DISKS = f"SELECT *, struct({', '.join(CARRIED)}) AS disk FROM observed"
 
-_HASH = "xxhash64(topic, partition, node)"
-
-_HASH_OF_ROW = "xxhash64(coalesce(topic, ''), coalesce(partition, -1), coalesce(node_id, -1))"
-"""The same of a row of the table ``rows``."""
+_HASH = "xxhash64(topic, partition, node, cluster)"
 
 _DESIRED = f"SELECT *, {_HASH} AS hash FROM (SELECT s.cluster, s.node, {DESIRED})"
 
@@ -115,6 +113,15 @@ _LOOKUPS = """
     LEFT JOIN topic_names i ON p.id_to_look_up = i.key AND p.cluster = i.cluster
 """
 
+_NOT_LIVE = 64
+"""Hashes from 1 - 64 to 0 stand for directories that are not live, so that they do not all go to one task."""
+
+_HASH_OF_ROW = f"""
+    CASE WHEN kind = 'live'
+         THEN xxhash64(coalesce(topic, ''), coalesce(partition, -1), coalesce(node_id, -1), coalesce(cluster_id, ''))
+         ELSE -pmod(xxhash64(name), {_NOT_LIVE}) END
+"""
+
 _MET = f"""
     SELECT {BY_NAME}, coalesce(o.copies, 0) AS copies, coalesce(o.hash, d.hash) AS hash,
            coalesce({SAME_NAME}, false) AS same_name
@@ -122,8 +129,8 @@ _MET = f"""
           FROM (SELECT *, {_HASH} AS hash FROM observed WHERE kind = 'live')) o
     FULL OUTER JOIN desired d ON o.hash = d.hash
 """
-"""Live directories and wanted replicas with one hash. A sort by one number is what Spark does best, and two partitions
-of one hash are only looked at once more."""
+"""Live directories and wanted replicas of one hash: a sort by one number is what Spark does best. Other partitions of
+the same hash show as copies or under another name."""
 
 _UNSETTLED = "SELECT d.* FROM desired d LEFT SEMI JOIN unsettled u ON d.hash = u.hash"
 
@@ -184,28 +191,30 @@ def select(sql: str, frames: Mapping[str, Any], views: Mapping[str, str] | None 
 
 def rules(all_rows: bool) -> str:
     """Make the fingerprint of all that decides here beside the rows, as :func:`reconciler.audit.duckdb_join.rules`."""
-    stated = (judged_by_duckdb(all_rows), pyspark.__version__, *SPARK_VIEWS.values(), findings_sql("apart"))
+    settled = (_MET, str(is_worth_a_look(DuckDBDialect())), _HASH_OF_ROW, _UNSETTLED)
+    joined = (*SPARK_VIEWS.values(), findings_sql("apart"))
+    stated = (judged_by_duckdb(all_rows), pyspark.__version__, *settled, *joined)
     return sha256("\0".join(stated).encode()).hexdigest()
 
 
 def unsettled(frames: Mapping[str, DataFrame]) -> DataFrame:
     """Find the partitions on brokers that may have a finding, lazily; ``frames`` as :func:`find` takes them.
 
-    Nearly every replica of a fleet is in order, and its key and its topic ID prove it: this reads and shuffles nothing
-    else. The one column ``hash`` has each value once. Partitions may share one, so what it names may be in order; what
-    it does not name is. 0 stands for every directory that is not live.
+    Nearly every replica of a fleet is in order, and its name, its topic ID and its state prove it: this reads and
+    shuffles nothing else. The one column ``hash`` has each value once. Partitions may share one, so what it names may
+    be in order; what it does not name is.
     """
     met = select("SELECT * FROM met", frames, {**SPARK_VIEWS, "met": _MET})
     named = met.where(~sf.col("same_name") | is_worth_a_look(SparkDialect()))
     beside = select(f"SELECT * FROM observed WHERE kind IN {_BESIDE_LIVE}", frames, SPARK_VIEWS)
-    none = met.sparkSession.range(1)
-    return named.select("hash").union(beside.select(sf.expr(_HASH))).union(none).distinct()
+    not_live = met.sparkSession.range(1 - _NOT_LIVE, 1)
+    return named.select("hash").union(beside.select(sf.expr(_HASH))).union(not_live).distinct()
 
 
 def unsettled_rows(frames: Mapping[str, DataFrame]) -> DataFrame:
     """Keep of the table ``rows`` what the table ``unsettled`` names, and every directory that is not live."""
-    named, key = frames["unsettled"], sf.when(sf.col("kind") == "live", sf.expr(_HASH_OF_ROW)).otherwise(0)
-    return frames["rows"].join(named, key == named.hash, "left_semi")
+    named = frames["unsettled"]
+    return frames["rows"].join(named, sf.expr(_HASH_OF_ROW) == named.hash, "left_semi")
 
 
 def unsettled_wanted(frames: Mapping[str, DataFrame]) -> DataFrame:

@@ -82,7 +82,7 @@ class JudgedFleet(NamedTuple):
     states: dict[str, DesiredState]
     """The desired states by cluster."""
     observed: DataFrame | None
-    """The rows of all directories in Spark; None: the driver's DuckDB has them as the view ``observed``."""
+    """The rows of all directories in Spark; None: the driver searches its own view ``observed``."""
     kept: int
     """Brokers whose findings are those of the earlier audit."""
     basis: tuple[Basis, ...]
@@ -142,7 +142,7 @@ def register_found(small: duckdb.DuckDBPyConnection, findings: str) -> None:
 
 
 FEW_ROWS = 5_000_000
-"""Up to this many rows the driver's DuckDB judges, counts or searches itself, in less time than Spark takes to plan."""
+"""Up to this many rows of directories the driver's DuckDB judges, counts or searches itself, sooner than Spark."""
 
 
 def are_few(small: duckdb.DuckDBPyConnection, *tables: str) -> bool:
@@ -156,7 +156,7 @@ def make_searched(
 ) -> None:
     """Make ``searched`` in the driver's DuckDB, for the findings of the fleet.
 
-    ``observed``: the rows of all directories in Spark, which then searches them; None: the driver's DuckDB has them.
+    ``observed``: the rows of all directories in Spark, which then searches them; None: the driver's DuckDB has a view.
     """
     if observed is None:
         small.execute(f"CREATE TABLE searched AS {SEARCHED}")
