@@ -1,7 +1,7 @@
 """The audit of a fleet, on as many machines as Spark has.
 
 The executors that list trees also judge them (:mod:`reconciler.audit.spark.trees`). With inventories among the input,
-trees are listed into a scratch folder as inventories, and Spark joins all of them
+trees are listed into a scratch folder as inventories, and all of them are judged together
 (:mod:`reconciler.audit.spark.inventories`). Either way the findings are written as Parquet, the driver's DuckDB holds
 the dimension tables, and totals and fleet findings come from there, by the SQL of the embedded engine.
 
