@@ -157,7 +157,7 @@ def _all_played(options: argparse.Namespace, end: float | None, stop: threading.
                 yield from _ended(waiting)
             if stop.is_set():
                 break
-            waiting[pool.submit(play, work)] = work
+            waiting[_given(pool, work)] = work
         while waiting:
             if stop.is_set():
                 for future in [each for each in waiting if each.cancel()]:
@@ -165,9 +165,19 @@ def _all_played(options: argparse.Namespace, end: float | None, stop: threading.
             yield from _ended(waiting)
 
 
+def _given(pool: ProcessPoolExecutor, work: tuple[int, int, int]) -> Future[Played]:
+    """Give a seed to the pool; a process that it starts for that inherits that Ctrl-C waits."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return pool.submit(play, work)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _obey_parent() -> None:
     """Leave Ctrl-C, which a terminal sends to every process, to the one that gives out the seeds, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -89,6 +89,19 @@ def test_an_interrupt_ends_a_soak_in_order_with_what_it_has() -> None:
     assert err == "interrupted: what is being played is played to its end\n"
 
 
+def test_an_interrupt_while_its_process_starts_is_no_broken_promise() -> None:
+    command = [sys.executable, "-m", "tools.soak_run", "--hours", "1", "--steps", "5", "--brokers", "1", "--jobs", "1"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
+    ) as soak:
+        while alive_in_session(soak.pid) < 3:  # itself, the one that cleans up, and the first that plays
+            assert soak.poll() is None
+        os.killpg(soak.pid, signal.SIGINT)
+        out, err = soak.communicate(timeout=600)
+    assert soak.returncode == 130, out + err
+    assert "; 0 broke a promise" in out
+
+
 def test_no_process_of_a_soak_outlives_the_one_that_was_killed() -> None:
     command = [sys.executable, "-m", "tools.soak_run", "--hours", "1", "--steps", "5", "--brokers", "1", "--jobs", "2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True) as soak:

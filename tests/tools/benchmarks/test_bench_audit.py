@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from tools.benchmarks import audit as bench_audit
 from tools.benchmarks.answer import Answer
-from tools.benchmarks.audit import ContenderResult
+from tools.benchmarks.audit import MANY_ROWS, ContenderResult
 
 
 def result(job: float, peak: int = 100, answer: Answer | None = None) -> ContenderResult:
@@ -53,7 +51,23 @@ def test_a_difference_between_answers_is_a_miss_and_is_named(capsys: pytest.Capt
 
 @pytest.mark.parametrize(("job", "peak", "met"), [(1.3, 130, True), (1.31, 100, False), (1.0, 131, False)])
 def test_time_and_memory_both_have_to_stay_near_the_hand_written_query(job: float, peak: int, met: bool) -> None:
-    assert bench_audit._targets({"embedded": result(job, peak), "duckdb": result(1.0, 100)}) is met
+    assert bench_audit._targets({"embedded": result(job, peak), "duckdb": result(1.0, 100)}, MANY_ROWS) is met
+
+
+@pytest.mark.parametrize(
+    ("spark", "embedded", "rows", "met"),
+    [
+        (10.0, 2.0, MANY_ROWS, True),
+        (10.1, 2.1, MANY_ROWS, False),
+        (10.0, 1.9, MANY_ROWS, False),
+        (10.0, 1.9, MANY_ROWS - 1, True),
+    ],
+)
+def test_spark_takes_no_longer_than_the_query_by_hand_and_at_scale_not_much_longer_than_one_machine(
+    spark: float, embedded: float, rows: int, met: bool
+) -> None:
+    found = {"spark": result(spark), "embedded": result(embedded), "spark-by-hand": result(10.0)}
+    assert bench_audit._targets(found, rows) is met
 
 
 @pytest.mark.parametrize(("job", "met"), [(1.3, True), (1.31, False)])
@@ -68,14 +82,13 @@ def test_a_fleet_of_another_shape_may_take_a_third_more(
 
 def test_a_floor_has_another_answer_and_no_target(capsys: pytest.CaptureFixture[str]) -> None:
     found = {"embedded": result(9.0, answer=Answer({"OK": (2, 20)}, 0)), "floor": result(1.0, 50, Answer({}, 0))}
-    assert bench_audit._report("t", found) and bench_audit._targets(found)
+    assert bench_audit._report("t", found) and bench_audit._targets(found, MANY_ROWS)
     assert "embedded / floor, time: 9.00, peak memory: 2.00; a floor is no target" in capsys.readouterr().out
 
 
 def test_a_target_without_its_contenders_is_not_judged() -> None:
-    for judge in (bench_audit._targets, bench_audit._tree_targets):
-        judged: Callable[[dict[str, ContenderResult]], bool] = judge
-        assert judged({"polars": result(1.0)})
+    assert bench_audit._targets({"polars": result(1.0)}, MANY_ROWS)
+    assert bench_audit._tree_targets({"polars": result(1.0)})
 
 
 @pytest.mark.parametrize(("slower", "met"), [(12.5, True), (12.6, False)])
