@@ -27,7 +27,9 @@ FLOOR = "floor"
 TREE_PEERS = ("scan", "spark-trees", "wholetext", "pathlib")
 BROKERS, DIRECTORIES = 100, 5000
 LOGSTORE = os.path.join(os.path.dirname(sys.executable), "logstore")
-MOST_TIME = MOST_MEMORY = 1.3
+MOST_TIME, MOST_TIME_OF_FEW = 1.0, 1.15
+"""Times the query by hand that the embedded audit may take: from :data:`MANY_ROWS` on, and below."""
+MOST_MEMORY = 1.3
 MOST_SPARK_TIME = 1.0
 MOST_SPARK_OVERHEAD = 5.0
 """Times the audit on one machine that Spark's may take on the same cores, from :data:`MANY_ROWS` on."""
@@ -198,9 +200,11 @@ def _report(title: str, found: dict[str, ContenderResult]) -> bool:
     first, *others = answers
     differing = [peer for peer in others if answers[peer].said != answers[first].said]
     for peer in (first, *differing):
-        totals, several = answers[peer].said
-        counts = ", ".join(f"{verdict} {rows:,}" for verdict, (rows, _) in sorted(totals.items()))
-        print(f"  {peer}: {counts}; {several:,} topics under several IDs")
+        answer = answers[peer]
+        counts = ", ".join(f"{verdict} {rows:,}" for verdict, (rows, _) in sorted(answer.totals.items()))
+        print(f"  {peer}: {counts}; {answer.several_ids:,} topics under several IDs")
+        told = ", ".join(f"{kind} {len(subjects):,}" for kind, subjects in answer.fleet.items())
+        print(f"  {peer}: {len(answer.log_dirs):,} totals of log dirs and verdicts; of the fleet: {told or 'nothing'}")
     return report_target(
         not differing, f"the same answer from all: {', '.join(differing) or 'none'} differ from {first}"
     )
@@ -208,7 +212,8 @@ def _report(title: str, found: dict[str, ContenderResult]) -> bool:
 
 def _targets(found: dict[str, ContenderResult], rows: int) -> bool:
     met = True
-    pairs = [("embedded", "duckdb", MOST_TIME), ("spark", "spark-by-hand", MOST_SPARK_TIME)]
+    by_hand = MOST_TIME if rows >= MANY_ROWS else MOST_TIME_OF_FEW
+    pairs = [("embedded", "duckdb", by_hand), ("spark", "spark-by-hand", MOST_SPARK_TIME)]
     if rows >= MANY_ROWS:
         pairs.append(("spark", "embedded", MOST_SPARK_OVERHEAD))
     for ours, theirs, most in pairs:

@@ -3,15 +3,20 @@
 The SQL is for DuckDB and Spark alike. It may assume what a general audit must not: one cluster, complete metadata that
 speaks for every broker, every column in its place. The findings have the columns of ``FINDING_SCHEMA``; only the words
 of the evidence are its own. The tables are ``inventory`` (rows of a scan), ``replicas`` and ``topics`` (the desired
-state).
+state), and ``registered`` (node_id and directory_id of each log dir that a broker registered).
+
+It is a fair peer because it does no more and no less than an audit has to, each in the cheapest way known here: all
+directories are joined once; what concerns log dirs is asked of a table of the log dirs alone; what compares directories
+of several brokers is asked of those that a finding makes suspect, found in one further pass; and the totals come from
+the few findings and one count of each log dir, not from the rows that are in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
-from tools.benchmarks.answer import Answer, complete_answer
+from tools.benchmarks.answer import LIMIT, Answer, complete_answer
 from tools.benchmarks.data import CLUSTER, NOW_MS
 
 _SEEN = """
@@ -71,17 +76,17 @@ _JUDGED = f"""
     LEFT JOIN homes h ON h.directory_id = wanted_directory
 """
 
-VIEWS: dict[str, str] = {
+_VIEWS = {
     "seen": _SEEN,
     "wanted": _WANTED,
     "copies": _COPIES,
-    "homes": "SELECT directory_id FROM seen WHERE kind = 'log_dir' AND metadata_state = 'ok'",
+    "homes": "SELECT node_id, directory_id FROM log_dirs WHERE kind = 'log_dir' AND metadata_state = 'ok'",
     "paired": _PAIRED,
     "judged": _JUDGED,
 }
 """The views to create, in this order."""
 
-FINDINGS = f"""
+_FINDINGS = f"""
     SELECT verdict, '{CLUSTER}' AS cluster_id, coalesce(node_id, wanted_node) AS broker, host, log_dir, directory_id,
            name, kind, namespace, coalesce(topic, wanted_topic) AS topic,
            coalesce(partition, wanted_partition) AS partition, topic_id AS disk_topic_id,
@@ -103,36 +108,133 @@ FINDINGS = f"""
                WHEN 'DUPLICATE' THEN concat('live in ', copies, ' directories of this broker; wanted ', wanted_id)
                ELSE coalesce(problem, 'see the verdict') END AS evidence,
            CASE WHEN kind IS NULL AND verdict IN ('MISSING', 'ABSENT')
-                     AND (SELECT min(scanned_ms) FROM inventory) < {NOW_MS} THEN 'SCANNED_BEFORE_METADATA'
+                     AND (SELECT min(scanned_ms) FROM log_dirs) < {NOW_MS} THEN 'SCANNED_BEFORE_METADATA'
                 WHEN verdict IN ('STALE_ID', 'NOT_ASSIGNED', 'UNKNOWN_TOPIC', 'STRAY', 'FUTURE_ABANDONED')
                      AND modified_ms > {NOW_MS} THEN 'CHANGED_SINCE_METADATA' END AS doubt
     FROM judged WHERE verdict <> 'OK'
 """
 """The findings; everything but what is OK."""
 
-TOTALS = (
-    "SELECT verdict, count(*), sum(bytes), count(CASE WHEN kind <> 'log_dir' THEN 1 END) FROM findings GROUP BY verdict"
-)
-"""Rows, bytes and entries on disk of each verdict, from the table ``findings``."""
-
-OBSERVED = "SELECT count(*), sum(bytes) FROM inventory WHERE kind <> 'log_dir'"
-"""Entries on disk and their bytes: less what was found, they are OK."""
-
-SEVERAL_IDS = """
-    SELECT topic, topic_id, count(*), min(node_id), max(node_id) FROM inventory
-    WHERE kind IN ('live', 'future') AND topic_id IS NOT NULL AND topic IN (
-        SELECT topic FROM inventory WHERE kind IN ('live', 'future') AND topic_id IS NOT NULL
-        GROUP BY topic HAVING min(topic_id) <> max(topic_id))
-    GROUP BY topic, topic_id
+_LOG_DIRS = """
+    SELECT host, node_id, directory_id, log_dir, kind, topic, metadata_state, problem, scanned_ms, clean_shutdown
+    FROM inventory WHERE kind IN ('log_dir', 'internal')
 """
-"""Topics that lie on the disks under several IDs, a row per ID."""
+"""The table ``log_dirs``: a row of each, and of what the brokers keep there for themselves."""
+
+_TOTALS = """
+    SELECT verdict, broker, log_dir, count(*), sum(bytes), sum(disk_bytes),
+           count(CASE WHEN kind <> 'log_dir' THEN 1 END)
+    FROM findings GROUP BY verdict, broker, log_dir
+"""
+"""Rows, bytes, bytes on disk and entries of each verdict in each log dir, from the table ``findings``."""
+
+_OBSERVED = """
+    SELECT node_id, log_dir, count(*), sum(bytes), sum(disk_bytes), count(CASE WHEN kind = 'live' THEN 1 END),
+           count(CASE WHEN kind = 'live' AND metadata_state = 'missing' THEN 1 END),
+           count(CASE WHEN kind = 'live' AND segments = 0 THEN 1 END)
+    FROM inventory WHERE kind <> 'log_dir' GROUP BY node_id, log_dir
+"""
+"""Entries in each log dir, their bytes, and what is told of live replicas: less what was found, entries are OK."""
+
+_AT_RISK = """
+    f.verdict IN ('STALE_ID', 'NOT_ASSIGNED', 'UNKNOWN_TOPIC', 'STRAY', 'STAGED_DUE', 'MARKED_DELETE', 'RENAMED')
+    AND f.disk_topic_id IS NOT NULL AND coalesce(f.bytes, 1) > 0
+"""
+
+# What is OK lies under the one ID of its topic: a topic has several only where a finding has another, or several.
+_SEARCHED = f"""
+    SELECT node_id, kind, topic, partition, topic_id, metadata_state FROM inventory
+    WHERE topic_id IS NOT NULL AND (
+        topic IN (SELECT topic FROM findings WHERE kind IN ('live', 'future') AND disk_topic_id IS NOT NULL
+                  GROUP BY topic HAVING min(disk_topic_id) <> max(disk_topic_id)
+                                     OR min(disk_topic_id) <> min(metadata_topic_id))
+        OR (topic_id, partition) IN (SELECT f.disk_topic_id, f.partition FROM findings f WHERE {_AT_RISK}))
+"""
+"""The table ``searched``: the directories to compare with others of the fleet."""
+
+_EXTENT = "count(DISTINCT partition), min(partition), max(partition), min(broker), max(broker)"
+
+_FLEET = {
+    "TOPIC_UNDER_SEVERAL_IDS": """
+        SELECT * FROM (
+            SELECT *, count(*) OVER (PARTITION BY topic) AS ids FROM (
+                SELECT topic, topic_id, count(*) AS replicas, min(node_id) AS first_broker, max(node_id) AS last_broker
+                FROM searched WHERE kind IN ('live', 'future') AND metadata_state = 'ok'
+                GROUP BY topic, topic_id) each) grouped
+        WHERE ids > 1 ORDER BY topic, replicas DESC, topic_id
+    """,
+    "DUPLICATE_DIRECTORY_ID": """
+        SELECT directory_id, count(*), min(log_dir), max(log_dir) FROM log_dirs
+        WHERE kind = 'log_dir' AND directory_id IS NOT NULL GROUP BY directory_id HAVING count(*) > 1
+        ORDER BY directory_id
+    """,
+    "DUPLICATE_NODE_ID": """
+        SELECT concat('broker ', node_id), count(DISTINCT host), min(log_dir), max(log_dir) FROM log_dirs
+        GROUP BY node_id HAVING count(DISTINCT host) > 1
+            OR count(DISTINCT CASE WHEN kind = 'internal' AND topic = '__cluster_metadata' THEN log_dir END) > 1
+        ORDER BY node_id
+    """,
+    "LOG_DIR_NOT_REGISTERED": """
+        SELECT d.log_dir, d.node_id, d.directory_id FROM log_dirs d
+        LEFT JOIN registered r ON r.node_id = d.node_id AND r.directory_id = d.directory_id
+        WHERE d.kind = 'log_dir' AND d.directory_id IS NOT NULL AND r.node_id IS NULL ORDER BY d.node_id, d.log_dir
+    """,
+    "LOG_DIR_NOT_SEEN": """
+        SELECT r.directory_id, r.node_id FROM registered r
+        LEFT JOIN homes h ON h.node_id = r.node_id AND h.directory_id = r.directory_id
+        WHERE h.node_id IS NULL ORDER BY r.node_id, r.directory_id
+    """,
+    "ONLY_KNOWN_COPY": f"""
+        SELECT topic, verdict, disk_topic_id, doubt, {_EXTENT} FROM (
+            SELECT f.broker, f.topic, f.partition, f.verdict, f.disk_topic_id, coalesce(f.doubt, '') AS doubt
+            FROM findings f JOIN searched s ON s.topic_id = f.disk_topic_id AND s.partition = f.partition
+            WHERE {_AT_RISK}
+            GROUP BY f.broker, f.topic, f.partition, f.verdict, f.log_dir, f.name, f.disk_topic_id, f.doubt
+            HAVING count(*) = 1) alone
+        GROUP BY topic, verdict, disk_topic_id, doubt ORDER BY topic, verdict, disk_topic_id, doubt
+    """,
+    "ONLY_IN_SYNC_COPY": f"""
+        SELECT topic, verdict, doubt, {_EXTENT} FROM findings
+        WHERE only_in_sync AND verdict IN ('MISSING', 'ABSENT', 'DAMAGED', 'STALE_ID')
+        GROUP BY topic, verdict, doubt ORDER BY topic, verdict, doubt
+    """,
+    "INVENTORY_AGE": f"""
+        SELECT concat('broker ', node_id), max(abs(scanned_ms - {NOW_MS})) FROM log_dirs WHERE kind = 'log_dir'
+        GROUP BY node_id HAVING max(abs(scanned_ms - {NOW_MS})) > {24 * 3_600_000} ORDER BY node_id
+    """,
+    "BROKER_NOT_REPORTED": """
+        SELECT concat('broker ', node_id), count(*) FROM replicas
+        WHERE node_id NOT IN (SELECT node_id FROM log_dirs) GROUP BY node_id ORDER BY node_id
+    """,
+}
+"""The findings that only several rows together show, by kind; the first column is what each is about."""
 
 
-def answer_by_query(query: Callable[[str], Iterable[tuple[Any, ...]]], **figures: Any) -> Answer:
-    """Ask an engine that has the views and the findings for the rest of the answer."""
-    found = list(query(TOTALS))
-    observed = [(int(rows), int(size or 0)) for rows, size in query(OBSERVED)]
-    return complete_answer(found, observed[0], len({row[0] for row in query(SEVERAL_IDS)}), **figures)
+class Engine(Protocol):
+    """What an engine does for an audit by hand; it has the tables before, each as a view."""
+
+    def view(self, name: str, sql: str) -> None:
+        """Give a query a name."""
+
+    def keep(self, name: str, sql: str) -> None:
+        """Keep the few rows of a query under a name."""
+
+    def write(self, sql: str) -> None:
+        """Write the findings to a file, and give it the name ``findings``."""
+
+    def query(self, sql: str) -> Iterable[tuple[Any, ...]]:
+        """Return the rows of a query."""
+
+
+def audit_by_hand(engine: Engine) -> Answer:
+    """Audit a fleet with an engine."""
+    engine.keep("log_dirs", _LOG_DIRS)
+    for name, sql in _VIEWS.items():
+        engine.view(name, sql)
+    engine.write(_FINDINGS)
+    engine.keep("searched", _SEARCHED)
+    fleet = {kind: [str(row[0]) for row in engine.query(f"{sql} LIMIT {LIMIT}")] for kind, sql in _FLEET.items()}
+    return complete_answer(engine.query(_TOTALS), (row[:5] for row in engine.query(_OBSERVED)), fleet)
 
 
 SAME, DIFFERS, ONLY_ON_DISK, ONLY_WANTED = "same", "differs", "only on disk", "only wanted"

@@ -11,10 +11,14 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tools.benchmarks import by_hand as bench_by_hand
 from tools.benchmarks import data as bench_data
 from tools.benchmarks.answer import FINDINGS_FILE, Answer, answer_of_result, save_answer
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 def embedded(fleet: str, out: str) -> Answer:
@@ -33,21 +37,43 @@ def duckdb_by_hand(fleet: str, out: str) -> Answer:
     """The hand-written query in DuckDB."""
     import duckdb
 
-    desired, paths = bench_data.desired(fleet), bench_data.inventories(fleet)
-    found = os.path.join(out, FINDINGS_FILE)
+    desired = bench_data.desired(fleet)
     with duckdb.connect() as connection:
         connection.execute("SET preserve_insertion_order = false")
-        connection.execute(f"CREATE VIEW inventory AS FROM read_parquet({paths})")
-        for table in ("replicas", "topics"):
-            connection.execute(f"CREATE VIEW {table} AS FROM '{desired}/{table}.parquet'")
-        for name, sql in bench_by_hand.VIEWS.items():
-            connection.execute(f"CREATE VIEW {name} AS {sql}")
+        engine = _DuckDB(connection, os.path.join(out, FINDINGS_FILE))
+        engine.view("inventory", f"FROM read_parquet({bench_data.inventories(fleet)})")
+        for table in ("replicas", "topics", "brokers"):
+            engine.view(table, f"FROM '{desired}/{table}.parquet'")
+        engine.view("registered", "SELECT node_id, unnest(directory_ids) AS directory_id FROM brokers")
+        return bench_by_hand.audit_by_hand(engine)
+
+
+class _DuckDB:
+    """DuckDB for an audit by hand."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, findings: str) -> None:
+        self._connection = connection
+        self._findings = findings
+
+    def view(self, name: str, sql: str) -> None:
+        """Give a query a name."""
+        self._connection.execute(f"CREATE VIEW {name} AS {sql}")
+
+    def keep(self, name: str, sql: str) -> None:
+        """Keep the few rows of a query under a name."""
+        self._connection.execute(f"CREATE TEMP TABLE {name} AS {sql}")
+
+    def write(self, sql: str) -> None:
+        """Write the findings to a file, and give it the name ``findings``."""
         # As the joins are written, the right side is the one to hold in memory; DuckDB would guess otherwise.
-        connection.execute("SET disabled_optimizers = 'build_side_probe_side'")
-        connection.execute(f"COPY ({bench_by_hand.FINDINGS}) TO '{found}' (FORMAT parquet)")
-        connection.execute("RESET disabled_optimizers")
-        connection.execute(f"CREATE VIEW findings AS FROM '{found}'")
-        return bench_by_hand.answer_by_query(lambda sql: connection.execute(sql).fetchall())
+        self._connection.execute("SET disabled_optimizers = 'build_side_probe_side'")
+        self._connection.execute(f"COPY ({sql}) TO '{self._findings}' (FORMAT parquet)")
+        self._connection.execute("RESET disabled_optimizers")
+        self.view("findings", f"FROM '{self._findings}'")
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        return self._connection.execute(sql).fetchall()
 
 
 def floor(fleet: str, out: str) -> Answer:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from tools.benchmarks import data as bench_data
-from tools.benchmarks.answer import FINDINGS_FILE, Answer, complete_answer
+from tools.benchmarks.answer import FINDINGS_FILE, LIMIT, Answer, complete_answer
 from tools.benchmarks.data import CLUSTER, NOW_MS
 
 _KEY = ["node_id", "topic", "partition"]
 _SEEN = [
     "host", "node_id", "directory_id", "log_dir", "name", "kind", "namespace", "topic", "partition", "topic_id",
     "metadata_state", "problem", "bytes", "disk_bytes", "files", "modified_ms", "due_ms", "end_offset", "leader_epoch",
+    "scanned_ms",
 ]  # fmt: skip
 _BESIDE = {"leftover": "LEFTOVER", "checkpoint_entry": "CHECKPOINT_ENTRY", "foreign": "FOREIGN"}
 _SENTENCES = {
@@ -29,32 +31,74 @@ _SENTENCES = {
 }
 
 
+_BROKER = pl.format("broker {}", "node_id").alias("broker")
+_AT_RISK = ["STALE_ID", "NOT_ASSIGNED", "UNKNOWN_TOPIC", "STRAY", "STAGED_DUE", "MARKED_DELETE", "RENAMED"]
 _CONDEMNED = ["STALE_ID", "NOT_ASSIGNED", "UNKNOWN_TOPIC", "STRAY", "FUTURE_ABANDONED"]
 
 
 def polars_by_hand(fleet: str, out: str) -> Answer:
     """Audit a fleet, and leave the findings in the folder ``out``."""
-    found = os.path.join(out, FINDINGS_FILE)
+    path = os.path.join(out, FINDINGS_FILE)
     seen = pl.scan_parquet(bench_data.inventories(fleet)).select(_SEEN)
-    desired = bench_data.desired(fleet)
-    joined = _joined(seen, pl.scan_parquet(f"{desired}/replicas.parquet"), pl.scan_parquet(f"{desired}/topics.parquet"))
-    findings = joined.with_columns(verdict=_verdict()).filter(pl.col("verdict") != "OK")
-    scanned_ms = pl.scan_parquet(bench_data.inventories(fleet)).select(pl.col("scanned_ms").min()).collect().item()
-    _as_findings(findings, scanned_ms).sink_parquet(found)
-    listed = (
-        pl.scan_parquet(found)
-        .group_by("verdict")
-        .agg(pl.len(), pl.col("bytes").sum(), entries=(pl.col("kind") != "log_dir").sum())
+    desired = {
+        name: pl.scan_parquet(f"{bench_data.desired(fleet)}/{name}.parquet")
+        for name in ("replicas", "topics", "brokers")
+    }
+    dirs = seen.filter(pl.col("kind") == "log_dir").collect(engine="streaming")
+    joined = _joined(seen, desired["replicas"], desired["topics"])
+    listed = joined.with_columns(verdict=_verdict()).filter(pl.col("verdict") != "OK")
+    _as_findings(listed, dirs.select(pl.col("scanned_ms").min()).item()).sink_parquet(path)
+    findings = pl.scan_parquet(path)
+    figures = [pl.len(), pl.col("bytes").sum(), pl.col("disk_bytes").sum()]
+    found = findings.group_by("verdict", "broker", "log_dir").agg(*figures, entries=(pl.col("kind") != "log_dir").sum())
+    observed = seen.filter(pl.col("kind") != "log_dir").group_by("node_id", "log_dir").agg(*figures)
+    fleet_findings = _fleet(seen, findings, dirs.lazy(), desired)
+    totals, on_disk, *told = pl.collect_all([found, observed, *fleet_findings.values()], engine="streaming")
+    subjects = zip(fleet_findings, (table.to_series().cast(pl.String).to_list() for table in told), strict=True)
+    return complete_answer(totals.iter_rows(), on_disk.iter_rows(), dict(subjects))
+
+
+def _fleet(
+    seen: pl.LazyFrame, findings: pl.LazyFrame, dirs: pl.LazyFrame, desired: Mapping[str, pl.LazyFrame]
+) -> dict[str, pl.LazyFrame]:
+    """What only several rows together show, by kind; the first column is what each finding is about."""
+    col = pl.col
+    extent = [col("partition").n_unique(), col("broker").min().alias("first"), col("broker").max().alias("last")]
+    named = findings.filter(col("kind").is_in(["live", "future"]), col("disk_topic_id").is_not_null())
+    ids = named.group_by("topic").agg(
+        one=col("disk_topic_id").min(), other=col("disk_topic_id").max(), known=col("metadata_topic_id").min()
     )
-    observed = seen.filter(pl.col("kind") != "log_dir").select(pl.len(), pl.col("bytes").sum())
-    known = seen.filter(pl.col("kind").is_in(["live", "future"]), pl.col("topic_id").is_not_null())
-    ids = known.group_by("topic", "topic_id").agg(
-        pl.len(), pl.col("node_id").min().alias("first"), pl.col("node_id").max().alias("last")
+    suspects = ids.filter((col("one") != col("other")) | (col("one") != col("known")))
+    several = (
+        seen.filter(col("kind").is_in(["live", "future"]), col("metadata_state") == "ok")
+        .join(suspects, on="topic", how="semi")
+        .group_by("topic", "topic_id")
+        .agg(pl.len(), col("node_id").min().alias("first"), col("node_id").max().alias("last"))
+        .filter(pl.len().over("topic") > 1)
     )
-    several = ids.filter(pl.len().over("topic") > 1)
-    totals, on_disk, names = pl.collect_all([listed, observed, several], engine="streaming")
-    rows, size = on_disk.row(0)
-    return complete_answer(totals.iter_rows(), (rows, size), names["topic"].n_unique())
+    at_risk = findings.filter(
+        col("verdict").is_in(_AT_RISK), col("disk_topic_id").is_not_null(), col("bytes").fill_null(1) > 0
+    ).with_columns(topic_id=col("disk_topic_id"), doubt=col("doubt").fill_null(""))
+    copies = seen.join(at_risk, on=["topic_id", "partition"], how="semi").group_by("topic_id", "partition").len()
+    alone = at_risk.join(copies.filter(col("len") == 1), on=["topic_id", "partition"], how="semi")
+    by = ["topic", "verdict", "topic_id", "doubt"]
+    in_sync = findings.filter("only_in_sync", col("verdict").is_in(["MISSING", "ABSENT", "DAMAGED", "STALE_ID"]))
+    registered = desired["brokers"].select("node_id", directory_id="directory_ids").explode("directory_id")
+    identified = dirs.filter(col("directory_id").is_not_null())
+    homes = identified.filter(col("metadata_state") == "ok")
+    place = ["node_id", "directory_id"]
+    gap = (col("scanned_ms") - NOW_MS).abs().max()
+    return {
+        "TOPIC_UNDER_SEVERAL_IDS": several,
+        "DUPLICATE_DIRECTORY_ID": identified.group_by("directory_id").len().filter(col("len") > 1),
+        "DUPLICATE_NODE_ID": dirs.group_by(_BROKER).agg(col("host").n_unique()).filter(col("host") > 1),
+        "LOG_DIR_NOT_REGISTERED": identified.join(registered, on=place, how="anti").select("log_dir", *place),
+        "LOG_DIR_NOT_SEEN": registered.join(homes, on=place, how="anti").select("directory_id", "node_id"),
+        "ONLY_KNOWN_COPY": alone.group_by(by).agg(extent).sort(by).head(LIMIT),
+        "ONLY_IN_SYNC_COPY": in_sync.group_by("topic", "verdict", "doubt").agg(extent).sort("topic").head(LIMIT),
+        "INVENTORY_AGE": dirs.group_by(_BROKER).agg(gap).filter(col("scanned_ms") > 24 * 3_600_000),
+        "BROKER_NOT_REPORTED": desired["replicas"].join(dirs, on="node_id", how="anti").group_by(_BROKER).len(),
+    }
 
 
 def _joined(seen: pl.LazyFrame, replicas: pl.LazyFrame, topics: pl.LazyFrame) -> pl.LazyFrame:

@@ -17,7 +17,7 @@ from tools.benchmarks import data as bench_data
 from tools.benchmarks.answer import FINDINGS_FILE, Answer, answer_of_result
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 MASTER = "local[2]"
 MEMORY = "3g"
@@ -46,8 +46,13 @@ def spark_by_hand(fleet: str, out: str) -> Answer:
     """The hand-written query over inventories."""
 
     def job(session: SparkSession) -> Answer:
-        inventory = session.read.parquet(*bench_data.inventories(fleet))
-        return _by_hand(session, inventory, bench_data.desired(fleet), out)
+        session.read.parquet(*bench_data.inventories(fleet)).createOrReplaceTempView("inventory")
+        for table in ("replicas", "topics", "brokers"):
+            path = f"{bench_data.desired(fleet)}/{table}.parquet"
+            session.read.parquet(path).createOrReplaceTempView(table)
+        engine = _Spark(session, os.path.join(out, FINDINGS_FILE))
+        engine.view("registered", "SELECT node_id, explode(directory_ids) AS directory_id FROM brokers")
+        return bench_by_hand.audit_by_hand(engine)
 
     return _timed(job)
 
@@ -62,7 +67,7 @@ def spark_trees(fleet: str, out: str) -> Answer:
         states = load(f"parquet:{bench_data.desired(fleet)}")
         found = answer_of_result(audit(session, [bench_data.trees(fleet)], [], states, out, now_ms=bench_data.NOW_MS))
         # The naive ways know no bytes, and their answers must be the same.
-        return replace(found, totals={verdict: (rows, 0) for verdict, (rows, _) in found.totals.items()})
+        return Answer({verdict: (rows, 0) for verdict, (rows, _) in found.totals.items()}, found.several_ids)
 
     return _timed(job)
 
@@ -98,16 +103,29 @@ def wholetext(fleet: str, out: str) -> Answer:
     return _timed(job)
 
 
-def _by_hand(session: SparkSession, inventory: DataFrame, desired: str, out: str) -> Answer:
-    inventory.createOrReplaceTempView("inventory")
-    for table in ("replicas", "topics"):
-        session.read.parquet(f"{desired}/{table}.parquet").createOrReplaceTempView(table)
-    for name, text in bench_by_hand.VIEWS.items():
-        session.sql(text).createOrReplaceTempView(name)
-    found = os.path.join(out, FINDINGS_FILE)
-    session.sql(bench_by_hand.FINDINGS).write.mode("overwrite").parquet(found)
-    session.read.parquet(found).createOrReplaceTempView("findings")
-    return bench_by_hand.answer_by_query(lambda text: [tuple(row) for row in session.sql(text).collect()])
+class _Spark:
+    """Spark for an audit by hand."""
+
+    def __init__(self, session: SparkSession, findings: str) -> None:
+        self._session = session
+        self._findings = findings
+
+    def view(self, name: str, sql: str) -> None:
+        """Give a query a name."""
+        self._session.sql(sql).createOrReplaceTempView(name)
+
+    def keep(self, name: str, sql: str) -> None:
+        """Keep the few rows of a query under a name."""
+        self._session.sql(sql).cache().createOrReplaceTempView(name)
+
+    def write(self, sql: str) -> None:
+        """Write the findings to files, and give them the name ``findings``."""
+        self._session.sql(sql).write.mode("overwrite").parquet(self._findings)
+        self._session.read.parquet(self._findings).createOrReplaceTempView("findings")
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        return [tuple(row) for row in self._session.sql(sql).collect()]
 
 
 def _timed(job: Callable[[SparkSession], Answer]) -> Answer:

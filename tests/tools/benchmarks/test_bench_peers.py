@@ -45,6 +45,7 @@ def findings(out: Path) -> Counter[str]:
 def test_every_verdict_that_complete_metadata_allows_is_in_the_fleet(ours: tuple[Answer, Counter[str]]) -> None:
     assert set(ours[0].totals) == {verdict.value for verdict in Verdict} - {"NOT_COMPARED"}
     assert ours[0].several_ids > 0
+    assert {"TOPIC_UNDER_SEVERAL_IDS", "ONLY_KNOWN_COPY", "ONLY_IN_SYNC_COPY", "LOG_DIR_NOT_SEEN"} <= set(ours[0].fleet)
 
 
 @pytest.mark.parametrize("peer", ["duckdb", "polars"])
@@ -80,18 +81,28 @@ def test_a_contender_on_spark_finds_what_ours_finds(
 
 
 def test_an_answer_survives_being_saved(tmp_path: Path) -> None:
-    answer = Answer({"OK": (3, 300), "STALE_ID": (1, 0)}, 2, session=1.5, job=2.5, jvm_peak=7)
+    log_dirs, fleet = {"broker 1 /data OK": (3, 300, 4096)}, {"ONLY_KNOWN_COPY": ["orders"]}
+    answer = Answer({"OK": (3, 300), "STALE_ID": (1, 0)}, 2, log_dirs, fleet, session=1.5, job=2.5, jvm_peak=7)
     bench_answer.save_answer(answer, str(tmp_path))
     assert bench_answer.load_answer(str(tmp_path)) == answer
 
 
 def test_what_was_observed_and_not_found_is_ok() -> None:
-    found = [("MISSING", 5, None, 0), ("STALE_ID", 2, 20, 2)]
-    assert bench_answer.complete_answer(found, (10, 100), 1).totals == {
-        "MISSING": (5, 0),
-        "STALE_ID": (2, 20),
-        "OK": (8, 80),
+    found = [
+        ("MISSING", 1, None, 5, None, None, 0),
+        ("STALE_ID", 1, "/a", 2, 20, 40, 2),
+        ("STALE_ID", 1, "/b", 1, 1, 1, 1),
+    ]
+    observed = [(1, "/a", 10, 100, 200), (1, "/b", 1, 1, 1)]
+    answer = bench_answer.complete_answer(found, observed, {"TOPIC_UNDER_SEVERAL_IDS": ["u", "t", "u"], "X": []})
+    assert answer.log_dirs == {
+        "broker 1 nowhere MISSING": (5, 0, 0),
+        "broker 1 /a STALE_ID": (2, 20, 40),
+        "broker 1 /b STALE_ID": (1, 1, 1),
+        "broker 1 /a OK": (8, 80, 160),
     }
+    assert answer.totals == {"MISSING": (5, 0), "STALE_ID": (3, 21), "OK": (8, 80)}
+    assert (answer.several_ids, answer.fleet) == (2, {"TOPIC_UNDER_SEVERAL_IDS": ["t", "u"]})
 
 
 def test_figures_of_a_run_are_not_part_of_what_was_said() -> None:
