@@ -245,7 +245,8 @@ def judge_unsettled(connection: duckdb.DuckDBPyConnection, rows: str, wanted: st
     replicas that live directories among them may meet, and those that have none.
     """
     for view, sql in (
-        ("observed", f"WITH rows AS (FROM {parquet_folder(rows)}) {_OBSERVED}"),
+        ("rows", f"FROM {parquet_folder(rows)}"),
+        ("observed", f"WITH rows AS (FROM rows_unsettled) {_OBSERVED}"),
         ("wanted", f"{_TYPED} FROM {parquet_folder(wanted)}"),
     ):
         connection.execute(f"CREATE VIEW {view}_unsettled AS {sql}")
@@ -257,7 +258,7 @@ def judge_unsettled(connection: duckdb.DuckDBPyConnection, rows: str, wanted: st
 
 
 _LEFT_AND_SETTLED = f"""
-    SELECT cluster, node, kind, state, topic, partition, disk_topic_id FROM observed_unsettled
+    SELECT cluster_id, node_id, kind, metadata_state, topic, partition, topic_id FROM rows_unsettled
     UNION ALL
     SELECT cluster, node, 'live', 'ok', topic, partition, wanted_topic_id
     FROM ({VIEWS["desired"]}) ANTI JOIN wanted_unsettled USING (cluster, node, topic, partition)
@@ -265,12 +266,12 @@ _LEFT_AND_SETTLED = f"""
 
 
 def observe_settled(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the view ``observed`` anew, with the columns of ``searched``, from what was left and what is settled.
+    """Make the view ``rows`` anew, as far as the fleet is searched, from what was left and what is settled.
 
     ``connection``: as :func:`judge_unsettled` left it, for all brokers. A wanted replica that is settled lies where it
     is wanted, once, whole and under its topic ID: no inventory has to be read again for it.
     """
-    connection.execute(f"CREATE OR REPLACE VIEW observed AS {_LEFT_AND_SETTLED}")
+    connection.execute(f"CREATE OR REPLACE VIEW rows AS {_LEFT_AND_SETTLED}")
 
 
 def _parts(connection: duckdb.DuckDBPyConnection) -> list[list[str]]:
@@ -278,13 +279,13 @@ def _parts(connection: duckdb.DuckDBPyConnection) -> list[list[str]]:
 
     No row meets one of another cluster, and a join that spills takes half as long again for each row.
     """
-    parts, room = list[list[str]](), 0
+    parts, seen = [list[str]()], 0
     for row in rows_of(connection, _CLUSTERS):
-        if not parts or row["seen"] > room:
+        if seen and row["seen"] and seen + row["seen"] > ROWS_JOINED_AT_ONCE:
             parts.append([])
-            room = ROWS_JOINED_AT_ONCE
+            seen = 0
         parts[-1].append(row["cluster"])
-        room -= row["seen"]
+        seen += row["seen"]
     return parts
 
 

@@ -73,18 +73,18 @@ def test_spark_searches_the_fleet_as_the_driver_does(spark: Any, tmp_path: Path)
     ask = a_request(tmp_path)
     stale = {"verdict": "STALE_ID", "cluster_id": "C", "broker": 1, "log_dir": "/data", "name": "orders-0"}
     leave_findings(ask, stale | {"kind": "live", "topic": "orders", "partition": 0, "disk_topic_id": OTHER_ID})
-    columns = ("cluster", "node", "kind", "state", "topic", "partition", "disk_topic_id")
+    columns = ("cluster_id", "node_id", "kind", "metadata_state", "topic", "partition", "topic_id")
     wanted = ("C", 2, "live", "ok", "orders", 1, TOPIC_ID)  # of the topic that has another ID elsewhere
     copy = ("C", 3, "staged", "ok", "orders-before", 0, OTHER_ID)  # of the replica that somebody may delete
     others = (("C", 3, "live", "ok", "payments", 0, "x"), ("C", 3, "live", "ok", "orders", 2, ""))
     rows = pa.Table.from_pylist([dict(zip(columns, row, strict=True)) for row in (wanted, copy, *others)])
     found = []
-    for name, observed in (("driver", None), ("spark", spark.createDataFrame(rows))):
+    for name, in_spark in (("driver", None), ("spark", spark.createDataFrame(rows))):
         with duckdb.connect() as small:
-            small.register("observed", rows)
+            small.register("rows", rows)
             write_topics(small, {"C": orders()}, ask.topics)
             register_found(small, ask.findings)
             (tmp_path / name).mkdir()
-            make_searched(small, ask, observed, str(tmp_path / name))
+            make_searched(small, ask, in_spark, str(tmp_path / name))
             found.append(sorted(tuple(row.values()) for row in rows_of(small, "FROM searched")))
     assert found == [[wanted, copy]] * 2

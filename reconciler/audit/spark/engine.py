@@ -116,5 +116,5 @@ def _judge(
     else:
         judged = judge_trees(own, small, ask, scratch)
     register_found(small, ask.findings)
-    make_searched(small, ask, judged.observed, scratch)
+    make_searched(small, ask, judged.rows, scratch)
     return judged

@@ -32,7 +32,7 @@ from logstore.rows import InventoryForm, write_inventory
 from reconciler.audit.dimension_tables import DISKS, keep_log_dirs, keep_metadata, parquet_folder
 from reconciler.audit.duckdb_join import judge_unsettled, keep_earlier, observe_settled, register_wanted
 from reconciler.audit.incremental import files_to_judge, note_basis, read_basis
-from reconciler.audit.spark.join import SPARK_VIEWS, find, rules, select, unsettled, unsettled_rows, unsettled_wanted
+from reconciler.audit.spark.join import find, rules, select, unsettled, unsettled_rows, unsettled_wanted
 from reconciler.audit.spark.log_dirs import (
     GROUPS_PER_CORE,
     LogDirs,
@@ -96,14 +96,13 @@ def judge_inventories(
     for name, value in _SETTINGS.items():
         own.conf.set(name, value)
     paths = [*inventories, *(list_trees(own, ask, scratch) if ask.trees else [])]
-    rows = inventory_frame(own, paths, ask.superseded, ask.now_ms)
-    observed = select("SELECT * FROM observed", {"rows": rows}, {"observed": SPARK_VIEWS["observed"]})
+    every = rows = inventory_frame(own, paths, ask.superseded, ask.now_ms)
     make_observed(small, paths, ask.superseded, ask.now_ms)
     brokers = keep_log_dirs(small)
     by_id = by_cluster(ask.states, {broker.cluster for broker in brokers})
-    by_driver = are_few(small, "observed")
+    by_driver = are_few(small, "rows")
     if not by_driver:
-        small.register("counted", select(DISKS, {"observed": observed}).toArrow())
+        small.register("counted", select(DISKS, {"rows": rows}).toArrow())
     small.execute(f"CREATE TABLE disks AS {DISKS if by_driver else 'FROM counted'}")
     keep_metadata(small, by_id, speaking(by_id, brokers), registered_log_dirs(by_id))
     write_topics(small, by_id, ask.topics)
@@ -124,7 +123,7 @@ def judge_inventories(
     if kept:
         write_kept(small, ask.findings)
     basis = () if ask.contents is None else read_basis(small)
-    return JudgedFleet(by_id, None if by_driver else observed, kept, basis)
+    return JudgedFleet(by_id, None if by_driver else every, kept, basis)
 
 
 def _judge(small: duckdb.DuckDBPyConnection, ask: AuditRequest, frames: Mapping[str, DataFrame], scratch: str) -> bool:

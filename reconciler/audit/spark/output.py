@@ -81,8 +81,8 @@ class JudgedFleet(NamedTuple):
 
     states: dict[str, DesiredState]
     """The desired states by cluster."""
-    observed: DataFrame | None
-    """The rows of all directories in Spark; None: the driver searches its own view ``observed``."""
+    rows: DataFrame | None
+    """The rows of all directories in Spark; None: the driver searches its own view ``rows``."""
     kept: int
     """Brokers whose findings are those of the earlier audit."""
     basis: tuple[Basis, ...]
@@ -151,21 +151,19 @@ def are_few(small: duckdb.DuckDBPyConnection, *tables: str) -> bool:
     return bool(sum(counts) <= FEW_ROWS)
 
 
-def make_searched(
-    small: duckdb.DuckDBPyConnection, ask: AuditRequest, observed: DataFrame | None, scratch: str
-) -> None:
+def make_searched(small: duckdb.DuckDBPyConnection, ask: AuditRequest, rows: DataFrame | None, scratch: str) -> None:
     """Make ``searched`` in the driver's DuckDB, for the findings of the fleet.
 
-    ``observed``: the rows of all directories in Spark, which then searches them; None: the driver's DuckDB has a view.
+    ``rows``: those of all directories in Spark, which then searches them; None: the driver's DuckDB has the view.
     """
-    if observed is None:
+    if rows is None:
         small.execute(f"CREATE TABLE searched AS {SEARCHED}")
         return
     from reconciler.audit.spark.join import select  # which a task that lists trees does without
 
-    own = observed.sparkSession
+    own = rows.sparkSession
     findings = own.read.schema(ddl(FINDING_SCHEMA)).parquet(escape_glob(ask.findings))
-    frames = {"findings": findings, "observed": observed, "topics": read_topics(own, ask)}
+    frames = {"findings": findings, "rows": rows, "topics": read_topics(own, ask)}
     path = os.path.join(scratch, "searched.parquet")
     select(SEARCHED, frames, {"found": _FOUND}).write.parquet(path)
     small.execute(f"CREATE VIEW searched AS FROM {parquet_folder(path)}")

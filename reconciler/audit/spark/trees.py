@@ -92,8 +92,8 @@ def judge_trees(own: SparkSession, small: duckdb.DuckDBPyConnection, ask: AuditR
     _refuse_changed_brokers(small, brokers)
     keep_metadata(small, by_id, speaking(by_id, brokers_in(small)), registered_log_dirs(by_id))
     _move_findings(left, ask.findings)
-    observed = _observed(own, small, [each.observed for each in left])
-    return JudgedFleet(by_id, observed, 0, () if ask.contents is None else just_scanned(brokers_in(small)))
+    rows = _rows(own, small, [each.rows for each in left])
+    return JudgedFleet(by_id, rows, 0, () if ask.contents is None else just_scanned(brokers_in(small)))
 
 
 def _run(own: SparkSession, task: TreeAuditTask) -> list[BatchFiles]:
@@ -116,10 +116,10 @@ def audit_in_arrow(task: TreeAuditTask, batches: Iterable[pa.RecordBatch]) -> It
         )
 
 
-def _observed(own: SparkSession, small: duckdb.DuckDBPyConnection, files: Sequence[str]) -> DataFrame | None:
-    """Make the view ``observed`` in the driver's DuckDB; where that is too much for it, return the rows in Spark."""
-    small.execute(f"CREATE VIEW observed AS FROM {parquet_files(*files)}")
-    return None if are_few(small, "observed") else own.read.parquet(*map(escape_glob, files))
+def _rows(own: SparkSession, small: duckdb.DuckDBPyConnection, files: Sequence[str]) -> DataFrame | None:
+    """Make the view ``rows`` in the driver's DuckDB; where that is too much for it, return the rows in Spark."""
+    small.execute(f"CREATE VIEW rows AS FROM {parquet_files(*files)}")
+    return None if are_few(small, "rows") else own.read.parquet(*map(escape_glob, files))
 
 
 def desired_tables_in_files(number: int, state: DesiredState, scratch: str) -> DesiredTables:
@@ -159,7 +159,7 @@ _MEMORY = "1GB"
 """Memory of one task's join before it spills; an executor runs one task on each of its cores."""
 
 _SEARCHED = """
-    SELECT cluster, node, kind, state, topic, partition, disk_topic_id FROM observed WHERE disk_topic_id <> ''
+    SELECT cluster_id, node_id, kind, metadata_state, topic, partition, topic_id FROM rows WHERE topic_id <> ''
 """
 
 
@@ -168,8 +168,8 @@ class BatchFiles(NamedTuple):
 
     findings: str
     """In FINDING_SCHEMA."""
-    observed: str
-    """Every directory with a topic ID, with the columns of ``observed`` that a search of the fleet reads."""
+    rows: str
+    """Every directory with a topic ID, with the columns of ``rows`` that a search of the fleet reads."""
     log_dirs: str
     """Rows of the table ``log_dirs`` (:mod:`reconciler.audit.dimension_tables`)."""
     disks: str
@@ -223,7 +223,7 @@ def judge_batch(task: TreeAuditTask, tables: Sequence[pa.Table], left: BatchFile
         configure(connection, spill, _MEMORY, threads=1)
         here = set(make_observed(connection, tables, [], task.now_ms))
         keep_metadata(connection, task.wanted, [each for each in task.speaks if (each.cluster, each.node) in here])
-        for name, path in (("log_dirs", left.log_dirs), ("disks", left.disks), (f"({_SEARCHED})", left.observed)):
+        for name, path in (("log_dirs", left.log_dirs), ("disks", left.disks), (f"({_SEARCHED})", left.rows)):
             connection.execute(f"COPY (FROM {name}) TO {quoted(path)} (FORMAT parquet)")
         register_desired(connection, task.wanted)
         judge(connection, left.findings, task.all_rows)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from logstore.rows import ROW_SCHEMA
+from reconciler.audit import duckdb_join
 from reconciler.audit.dimension_tables import keep_metadata, rows_of
 from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed, register_desired
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey, JudgedBroker
@@ -65,6 +66,15 @@ def test_a_look_tells_the_brokers_and_what_lies_on_them(connection: duckdb.DuckD
     assert make_observed(connection, [rows("t-0", "u-1")], [], 0) == [BrokerKey("c1", 1)]
     (disk,) = rows_of(connection, "FROM disks")
     assert (disk["cluster"], disk["node"], disk["live"], disk["bytes"]) == ("c1", 1, 2, 10)
+
+
+def test_only_a_cluster_of_which_something_was_seen_needs_a_join_of_its_own(
+    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duckdb_join, "ROWS_JOINED_AT_ONCE", 1)
+    make_observed(connection, [rows("t-0", "u-1")], [], 0)
+    keep_metadata(connection, ["c0", "c1", "c2"], [])
+    assert duckdb_join._parts(connection) == [["", "c0", "c1", "c2"]]
 
 
 def test_what_is_wanted_may_lie_in_tables_or_in_files(tmp_path: Path) -> None:
