@@ -7,6 +7,7 @@ from reconciler.simulator.drills.formats import drill_formats
 from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.plans import drill_plans
+from reconciler.simulator.drills.purging import drill_purging
 from reconciler.simulator.drills.requests import drill_by_hand, drill_requests
 from reconciler.simulator.drills.scenes import drill_scenes
 from reconciler.simulator.drills.staging import drill_staging
@@ -20,6 +21,7 @@ __all__ = [
     "drill_judgement",
     "drill_metadata",
     "drill_plans",
+    "drill_purging",
     "drill_requests",
     "drill_scenes",
     "drill_staging",

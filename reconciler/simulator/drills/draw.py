@@ -11,6 +11,7 @@ from reconciler.simulator.drills.formats import drill_formats
 from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.plans import drill_plans
+from reconciler.simulator.drills.purging import drill_purging
 from reconciler.simulator.drills.requests import drill_by_hand, drill_requests
 from reconciler.simulator.drills.scenes import drill_scenes
 from reconciler.simulator.drills.staging import drill_staging
@@ -31,6 +32,7 @@ def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
     _ON_DISKS[(seed + seed // 8) % len(_ON_DISKS)](seed, reach, steps)
     _OF_DATA[(seed + seed // 2) % len(_OF_DATA)](seed, reach, steps)
     drill_staging(seed, reach, steps)
+    drill_purging(seed, reach, steps)
     drill_files(seed, reach, steps)
     drill_formats(seed, reach, steps)
     drill_by_hand(seed, reach, steps)

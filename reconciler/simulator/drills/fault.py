@@ -31,7 +31,11 @@ class Fault:
         """Announce a fault of the changes that follow, or none; surely none after :data:`CALM_FROM` tries."""
         self.disarm()
         if tries < CALM_FROM and self._random.random() < _HURT:
-            self._after, self._is_power = self._random.randrange(self._longest), self._random.random() < 0.5
+            self.announce()
+
+    def announce(self) -> None:
+        """Announce a fault of the changes that follow, if they are as many."""
+        self._after, self._is_power = self._random.randrange(self._longest), self._random.random() < 0.5
 
     def refuse(self, after: int) -> None:
         """Let the system refuse the change of a disk that comes after so many others."""

@@ -14,6 +14,7 @@ from dataclasses import fields
 
 from reconciler.plan import Gate
 from reconciler.simulator.checks import Damage
+from reconciler.simulator.drills.purging import Obstacle
 from reconciler.simulator.kernel import FaultRates
 from reconciler.verdicts import Verdict
 
@@ -75,7 +76,8 @@ EXPECTED: tuple[str, ...] = (
     *(f"drill_ledger {name}" for name in ("stage", "note", "compact", "half_compacted", "reopen", "used_name")),
     "drill_ledger damaged",
     *(f"drill_staging {name}" for name in ("stage", "restore", "purge", "adopt", "forget", "damaged")),
-    *(f"drill_{game}_fault {kind}" for game in ("ledger", "staging") for kind in ("power", "system")),
+    *(f"drill_purge {obstacle}" for obstacle in Obstacle),
+    *(f"drill_{game}_fault {kind}" for game in ("ledger", "staging", "purge") for kind in ("power", "system")),
     *(f"drill_verdict {verdict}" for verdict in Verdict),
     *(f"drill_gate {gate}" for gate in Gate),
     *(f"drill_metadata {damage}" for damage in ("none", "cut", "flipped", "middle", "log of an older epoch")),

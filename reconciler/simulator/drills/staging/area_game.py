@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -23,7 +22,7 @@ from layout.meta_properties import MetaProperties
 from layout.ours import LedgerEvent
 from layout.scheme import LEDGER_FILE, Scheme
 from layout.topic import TopicPartition
-from logstore import ChangeRefusedError, LogDir, LogStore, LogStoreError, ManualClock, StoreOptions
+from logstore import ChangeRefusedError, LogDir, LogStore, LogStoreError, StoreOptions
 from logstore.fs import Directory, make_directory, replace_file, write_new_file
 from logstore.fs.crash_disk import MachineDisks
 from logstore.log_dir import FallbackRecords
@@ -41,6 +40,7 @@ from logstore.staging import (
 )
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills.bench import CLUSTER_ID, NODE_ID, PowerCut
+from reconciler.simulator.drills.clock import WaitingClock
 from reconciler.simulator.drills.fault import CALM_FROM, Fault
 from reconciler.simulator.drills.kept_replicas import NUMBER_FILE, Where
 from reconciler.simulator.drills.staging.damage import damage_line
@@ -51,18 +51,6 @@ _DELAYS_MS: Final = (0, 1_000, 60_000)
 _STEPS_MS: Final = (1, 1_000, 70_000, -1, -3_600_000)
 _RATE: Final = 1000.0
 """Unlinks a second of a purge."""
-
-
-class _Clock(ManualClock):
-    """A clock that a wait moves, and that counts the seconds of all waits."""
-
-    waited = 0.0
-
-    def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Move the clock on."""
-        self.waited += seconds
-        self.advance(int(seconds * 1000) + 1)
-        return event.is_set()
 
 
 @dataclass(slots=True)
@@ -103,7 +91,7 @@ class AreaGame:
         self._path, (spare, _) = disks.log_dirs[0], os.path.split(disks.log_dirs[1])
         self._placement = random.choice((Placement.INSIDE, Placement.SIBLING, Placement.IN_PLACE))
         self._fallback = FallbackRecords(f"{spare}/spare", disks.disk)
-        self._clock, self._topic_id = _Clock(), TopicId(random.randbytes(16))
+        self._clock, self._topic_id = WaitingClock(), TopicId(random.randbytes(16))
         self._replicas = [self._drawn(number) for number in range(_REPLICAS)]
         self._stray: set[Where] = {Where.NOWHERE if self._placement is Placement.INSIDE else Where.LIVE}
         with Directory.open(spare) as mounted:
