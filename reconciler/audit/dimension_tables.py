@@ -46,7 +46,8 @@ DISKS = """
 """The table ``disks``: the counts and bytes of all that lies in each log dir of each broker, counted once.
 
 The broker's own directories, such as the metadata's log, are no replicas: they are in the bytes and in nothing else.
-It asks ``rows``, because what ``observed`` makes of each value of every row costs a quarter more.
+It asks ``rows``, because what ``observed`` makes of each value of every row costs a quarter more. Where one log dir has
+null in some rows and nothing in others, it has several rows here, which have to be added up.
 """
 
 _BROKERS = "SELECT DISTINCT cluster, node FROM log_dirs WHERE kind = 'log_dir'"

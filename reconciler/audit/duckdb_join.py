@@ -269,7 +269,8 @@ def observe_settled(connection: duckdb.DuckDBPyConnection) -> None:
     """Make the view ``rows`` anew, as far as the fleet is searched, from what was left and what is settled.
 
     ``connection``: as :func:`judge_unsettled` left it, for all brokers. A wanted replica that is settled lies where it
-    is wanted, once, whole and under its topic ID: no inventory has to be read again for it.
+    is wanted, once, whole and under its topic ID: no inventory has to be read again for it. The view
+    ``observed`` cannot be asked any more.
     """
     connection.execute(f"CREATE OR REPLACE VIEW rows AS {_LEFT_AND_SETTLED}")
 

@@ -95,7 +95,7 @@ TOTALS = f"""
            coalesce(sum(disk_bytes), 0) AS disk_bytes_found,
            coalesce(sum(CASE WHEN kind <> 'internal' THEN bytes END), 0) AS bytes_counted,
            coalesce(sum(CASE WHEN kind <> 'internal' THEN disk_bytes END), 0) AS disk_bytes_counted,
-           count(CASE WHEN on_disk AND kind NOT IN ('log_dir', 'internal') THEN 1 END) AS observed_found,
+           count(CASE WHEN on_disk AND kind NOT IN ('log_dir', 'internal') THEN 1 END) AS rows_observed,
            count(doubt) AS doubts_found,
            count(CASE WHEN on_disk AND verdict IN {MAY_BE_NEWER} AND modified_ms IS NULL THEN 1 END) AS undated_found,
            min(due_ms) AS first_due_ms

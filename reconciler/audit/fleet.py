@@ -185,11 +185,11 @@ _EXTENT = """
 # A replica that is no finding is wanted where it lies, under the one ID that the metadata has for its topic. So a topic
 # has several IDs only if a finding has another one, or if the metadata has none for it, and takes each for right.
 _SUSPECTS = """
-    SELECT f.topic FROM found f LEFT JOIN topics w ON w.cluster = f.cluster AND w.topic = f.topic
+    SELECT f.cluster, f.topic FROM found f LEFT JOIN topics w ON w.cluster = f.cluster AND w.topic = f.topic
     WHERE f.kind IN ('live', 'future') AND f.disk_topic_id <> ''
     GROUP BY f.cluster, f.topic
     HAVING min(f.disk_topic_id) <> max(f.disk_topic_id) OR min(f.disk_topic_id) <> min(w.topic_id)
-    UNION SELECT topic FROM topics WHERE topic_id IS NULL
+    UNION SELECT cluster, topic FROM topics WHERE topic_id IS NULL
 """
 
 _AT_RISK = """
@@ -199,19 +199,23 @@ _AT_RISK = """
 """Findings that somebody may delete, so that it matters whether there is another copy."""
 
 SEARCHED = f"""
-    SELECT coalesce(cluster_id, '') AS cluster, coalesce(node_id, -1) AS node, kind, metadata_state AS state,
-           coalesce(topic, '') AS topic, coalesce(partition, -1) AS partition, topic_id AS disk_topic_id
-    FROM rows
-    WHERE topic_id <> ''
-        AND (topic IN ({_SUSPECTS})
-             OR (topic_id, coalesce(partition, -1)) IN (
-                 SELECT f.disk_topic_id, f.partition FROM found f WHERE {_AT_RISK}))
+    SELECT * FROM (
+        SELECT coalesce(cluster_id, '') AS cluster, coalesce(node_id, -1) AS node, kind, metadata_state AS state,
+               coalesce(topic, '') AS topic, coalesce(partition, -1) AS partition, topic_id AS disk_topic_id
+        FROM rows
+        WHERE topic_id <> ''
+            AND (topic IN (SELECT topic FROM ({_SUSPECTS}) s)
+                 OR (topic_id, coalesce(partition, -1)) IN (
+                     SELECT f.disk_topic_id, f.partition FROM found f WHERE {_AT_RISK}))) likely
+    WHERE (cluster, topic) IN ({_SUSPECTS})
+        OR (cluster, disk_topic_id, partition) IN (
+            SELECT f.cluster, f.disk_topic_id, f.partition FROM found f WHERE {_AT_RISK})
 """
 """The directories that have to be compared with others of the fleet: a query over ``rows``, ``found`` and
 ``topics``, in the SQL that DuckDB and Spark share.
 
-Directories of other clusters that have the same topic or ID come along, and do no harm: each comparison is of one
-cluster. So each row is looked up by few of its values, as they are in the inventory."""
+Every row is looked up by few of its values first, as they are in the inventory and without its cluster, and only those
+that pass with all of them: that takes two thirds of the time."""
 
 QUERIES: tuple[FleetQuery, ...] = (
     FleetQuery(

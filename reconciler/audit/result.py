@@ -280,16 +280,15 @@ def conclude(
     )
 
 
-_LEFT = ("rows_observed", "bytes_counted", "disk_bytes_counted")
-_FOUND = ("observed_found", "bytes_counted", "disk_bytes_counted")
-"""What lies in a log dir, and what of it is a finding: the columns of ``disks`` and of :data:`TOTALS`."""
+_COUNTED = ("rows_observed", "bytes_counted", "disk_bytes_counted")
+"""What lies in a log dir in ``disks``, and what of it is a finding in :data:`TOTALS`."""
 
 
 def _by_log_dir(found: Sequence[Mapping[str, Any]], disks: Sequence[Mapping[str, Any]]) -> tuple[VerdictTotal, ...]:
     """Add up each verdict in each log dir."""
     totals, left = list[VerdictTotal](), defaultdict[tuple[str, int, str], Counter[str]](Counter)
-    for row in disks:
-        left[row["cluster"], row["node"], row["log_dir"]].update({name: int(row[name]) for name in _LEFT})
+    for row in disks:  # one log dir may have several rows, where some of its values are null and others empty
+        left[row["cluster"], row["node"], row["log_dir"]].update({name: int(row[name]) for name in _COUNTED})
     for row in found:
         if row["verdict"] == Verdict.OK:
             continue  # counted below
@@ -297,11 +296,11 @@ def _by_log_dir(found: Sequence[Mapping[str, Any]], disks: Sequence[Mapping[str,
         place, verdict = (row["cluster"], row["node"], row["log_dir"]), Verdict(row["verdict"])
         totals.append(VerdictTotal(*place, verdict, rows, length, size, doubts, row["first_due_ms"]))
         if place in left:
-            left[place].subtract(dict(zip(_LEFT, (int(row[name]) for name in _FOUND), strict=True)))
+            left[place].subtract({name: int(row[name]) for name in _COUNTED})
     # Every observed row that is no finding is OK, because ``joined`` has every row once (reconciler/audit/join_sql.py).
     for place, counted in left.items():
         if counted["rows_observed"]:
-            totals.append(VerdictTotal(*place, Verdict.OK, *(counted[name] for name in _LEFT)))
+            totals.append(VerdictTotal(*place, Verdict.OK, *(counted[name] for name in _COUNTED)))
     return tuple(totals)
 
 

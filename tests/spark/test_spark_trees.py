@@ -159,8 +159,8 @@ def test_brokers_judged_one_by_one_give_the_findings_of_the_whole_fleet(
     assert sum(disks.column("rows_observed").to_pylist()) == sum(
         row["kind"] not in ("log_dir", "internal") for row in rows.to_pylist()
     )
-    observed = pa.concat_tables([pq.read_table(files.observed) for files in left])
-    assert observed.num_rows == sum(bool(row["topic_id"]) for row in rows.to_pylist())
+    searched = pa.concat_tables([pq.read_table(files.rows) for files in left])
+    assert searched.num_rows == sum(bool(row["topic_id"]) for row in rows.to_pylist())
 
 
 def test_a_task_that_is_repeated_meets_nothing_of_its_first_attempt(tmp_path: Path, two_disks: list[str]) -> None:

@@ -90,7 +90,7 @@ def _place(broker: int, log_dir: str | None, verdict: str) -> str:
 
 
 def _answer(log_dirs: Mapping[str, tuple[int, int, int]], fleet: Mapping[str, Iterable[str]]) -> Answer:
-    """Sum up what lies in the log dirs by verdict, and name each topic of the fleet once."""
+    """Sum up what lies in the log dirs by verdict, and name each subject of the fleet once."""
     totals = dict[str, tuple[int, int]]()
     for place, (rows, size, _) in log_dirs.items():
         verdict = place.rpartition(" ")[2]

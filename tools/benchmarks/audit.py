@@ -1,7 +1,7 @@
 """Measures ``logstore``'s audits against queries written by hand, and against what people do without it.
 
 Every contender is a whole process (``tools.benchmarks.peers``), all run in turn on the same fleet, several times, and
-the median counts. All must give the same totals. A second means nothing on another machine, so the targets are ratios.
+the median counts. All must give the same answer. A second means nothing on another machine, so the targets are ratios.
 """
 
 from __future__ import annotations

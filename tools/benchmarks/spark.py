@@ -116,7 +116,7 @@ class _Spark:
 
     def keep(self, name: str, sql: str) -> None:
         """Keep the few rows of a query under a name."""
-        self._session.sql(sql).cache().createOrReplaceTempView(name)
+        self._session.createDataFrame(self._session.sql(sql).toArrow()).createOrReplaceTempView(name)
 
     def write(self, sql: str) -> None:
         """Write the findings to files, and give them the name ``findings``."""

@@ -96,7 +96,7 @@ def judge_inventories(
     for name, value in _SETTINGS.items():
         own.conf.set(name, value)
     paths = [*inventories, *(list_trees(own, ask, scratch) if ask.trees else [])]
-    every = rows = inventory_frame(own, paths, ask.superseded, ask.now_ms)
+    rows = inventory_frame(own, paths, ask.superseded, ask.now_ms)
     make_observed(small, paths, ask.superseded, ask.now_ms)
     brokers = keep_log_dirs(small)
     by_id = by_cluster(ask.states, {broker.cluster for broker in brokers})
@@ -110,12 +110,13 @@ def judge_inventories(
     register_wanted(small, "replicas", REPLICA_SCHEMA, files)
     kept = 0 if ask.contents is None else _keep(small, ask, paths)
     again = [path for path in files_to_judge(small) if path is not None] if kept else paths
+    judged = rows
     if kept and again:
-        rows = rows_again(own, small, inventory_frame(own, again, ask.superseded, ask.now_ms))
+        judged = rows_again(own, small, inventory_frame(own, again, ask.superseded, ask.now_ms))
     if kept and not again:
         clear_findings(ask.findings)
     else:
-        frames = {"replicas": replica_frame(own, by_id, files), "topics": read_topics(own, ask), "rows": rows}
+        frames = {"replicas": replica_frame(own, by_id, files), "topics": read_topics(own, ask), "rows": judged}
         frames["brokers"] = broker_frame(own, small, some=kept > 0)
         if _judge(small, ask, frames, scratch) and not kept:
             observe_settled(small)
@@ -123,7 +124,7 @@ def judge_inventories(
     if kept:
         write_kept(small, ask.findings)
     basis = () if ask.contents is None else read_basis(small)
-    return JudgedFleet(by_id, None if by_driver else every, kept, basis)
+    return JudgedFleet(by_id, None if by_driver else rows, kept, basis)
 
 
 def _judge(small: duckdb.DuckDBPyConnection, ask: AuditRequest, frames: Mapping[str, DataFrame], scratch: str) -> bool:

@@ -108,7 +108,7 @@ def total(verdict: str, rows: int, size: int, replicas: int) -> dict[str, Any]:
         "verdict": verdict,
         "first_due_ms": None,
         "rows_found": rows,
-        "observed_found": replicas,
+        "rows_observed": replicas,
         "doubts_found": 0,
         "undated_found": 0,
         **_sizes(size, "_found"),
