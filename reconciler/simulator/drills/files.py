@@ -45,6 +45,9 @@ _PLACES: Final = ("x", "y")
 _CRASH: Final = 0.6
 """How likely the power goes right behind a change that is done."""
 
+_THERE: Final = 0.8
+"""How likely a file is removed that is there, and not just any."""
+
 _MORE_THAN_A_PIPE: Final = 1 << 17
 
 _Content = bytes | None
@@ -81,7 +84,18 @@ class _Game:
         with Directory.open(self._root) as root:
             for folder in (*_FOLDERS, *_PLACES):
                 make_directory(disks.disk, root, folder).close()
+            self._fill(root)
         self._crash()
+
+    def _fill(self, root: Directory) -> None:
+        """Make half of the files and a directory in each place, so that a short drill has something to change."""
+        for name in self._random.sample(_NAMES, len(_NAMES) // 2):
+            data = self._data()
+            with root.below(name[0]) as folder:
+                write_new_file(self._disks.disk, folder, name[2:], data, durable=True)
+            self._files[name] = {data}
+        for place in _PLACES:
+            self._make(root, place)
 
     def play(self) -> str:
         """Make one change, perhaps cut short, and look at what is left; gives what it was."""
@@ -136,7 +150,9 @@ class _Game:
             self._becoming({name: data}, lambda: replace_file(self._disks.disk, folder, name[2:], data))
 
     def _remove(self, root: Directory) -> None:
-        name = self._random.choice(_NAMES)
+        """Remove a file, seldom one that is gone already."""
+        there = [name for name in _NAMES if self._files[name] != {None}]
+        name = self._random.choice(there if there and self._random.random() < _THERE else _NAMES)
         with root.below(name[0]) as folder:
             self._becoming({name: None}, lambda: remove_file(self._disks.disk, folder, name[2:]))
 
@@ -162,8 +178,11 @@ class _Game:
             self._becoming(dict(contents), lambda: batch.create(list(contents.items())))
 
     def _make_directory(self, root: Directory) -> None:
+        self._make(root, self._random.choice(_PLACES))
+
+    def _make(self, root: Directory, folder: str) -> None:
         self._numbers += 1
-        folder, name = self._random.choice(_PLACES), f"d{self._numbers}"
+        name = f"d{self._numbers}"
         self._directories[name] = {None, folder}
         with root.below(folder) as parent:
             make_directory(self._disks.disk, parent, name).close()
