@@ -192,8 +192,10 @@ class LedgerGame:
         self._open()
 
     def _use_again(self) -> None:
-        """A name that is staged, or that a purge may have emptied, is not used again."""
-        taken = [name for name, each in self._there.items() if each.known in (LedgerEvent.STAGED, *_BEGUN)]
+        """A name that is staged, or rather one that a purge may have emptied, is not used again."""
+        self._note()
+        taken = [name for name, each in self._there.items() if each.known in _BEGUN]
+        taken = taken or [name for name, each in self._there.items() if each.known is LedgerEvent.STAGED]
         if not taken:
             return
         name = self._random.choice(taken)
