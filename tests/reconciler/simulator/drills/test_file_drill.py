@@ -41,6 +41,10 @@ def unsynced(disk: Disk, parent: Directory, name: str, data: bytes, temporary: s
     disk.sync(parent.descriptor)
 
 
+def removed_for_now(disk: Disk, parent: Directory, name: str) -> None:
+    durable.remove_file(disk, parent, name, durable=False)
+
+
 class Anything(int):
     def __ne__(self, other: object) -> bool:
         return False
@@ -71,3 +75,19 @@ def test_a_mistake_is_noticed(
     mistake(monkeypatch)
     with pytest.raises(BrokenInvariantError, match=said):
         counted(drill_files, SEEDS, STEPS)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (lambda patch: patch.setattr("reconciler.simulator.drills.files.rename_exclusively", renamed_over), "is there"),
+        (lambda patch: patch.setattr("reconciler.simulator.drills.files.remove_file", removed_for_now), "should hold"),
+    ],
+    ids=["taken", "removal"],
+)
+def test_a_drill_of_two_changes_has_something_to_remove_and_names_that_are_taken(
+    mistake: Callable[[pytest.MonkeyPatch], None], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mistake(monkeypatch)
+    with pytest.raises(BrokenInvariantError, match=said):
+        counted(drill_files, 100, 40)

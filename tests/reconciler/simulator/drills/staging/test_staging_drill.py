@@ -44,9 +44,22 @@ def forgotten_candidates(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(run._Staging, "_put_back", put_back)
 
 
+def used_again(patch: pytest.MonkeyPatch) -> None:
+    sound = LedgerFile.stage
+
+    def stage(self: LedgerFile, records: dict[str, StagedRecord], lines: list[bytes] | None = None) -> None:
+        for name in records.keys() & self.ledger.entries.keys():
+            if self.ledger.entries[name].event is not LedgerEvent.STAGED:
+                del self.ledger.entries[name]
+        sound(self, records, lines)
+
+    patch.setattr(LedgerFile, "stage", stage)
+
+
 @pytest.mark.parametrize(
     ("mistake", "said"),
     [
+        (used_again, "is staged once more"),
         (lambda patch: patch.setattr(LedgerFile, "sync", lambda self: None), "the ledger says|is staged, and"),
         (lambda patch: patch.setattr(LedgerFile, "_recover", lambda self: None), "is taken for damage"),
         (
@@ -66,6 +79,7 @@ def forgotten_candidates(patch: pytest.MonkeyPatch) -> None:
         (lambda patch: patch.setattr(bring_back, "_check_same", lambda *_: None), "is another directory by now"),
     ],
     ids=[
+        "name of a purged one used again",
         *("ledger not synced", "torn line left", "name not synced", "begun purge forgotten", "offsets not given back"),
         *("staging not undone", "batch without room lost", "another stray adopted", "another directory restored"),
     ],
