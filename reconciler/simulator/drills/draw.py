@@ -9,6 +9,7 @@ from reconciler.simulator.drills.engine import drill_engine
 from reconciler.simulator.drills.files import drill_files
 from reconciler.simulator.drills.formats import drill_formats
 from reconciler.simulator.drills.judgement import drill_judgement
+from reconciler.simulator.drills.log_dirs import drill_log_dirs
 from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.plans import drill_plans
 from reconciler.simulator.drills.purging import drill_purging
@@ -34,6 +35,7 @@ def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
     drill_staging(seed, reach, steps)
     drill_purging(seed, reach, steps)
     drill_files(seed, reach, steps)
+    drill_log_dirs(seed, reach, steps)
     drill_formats(seed, reach, steps)
     drill_by_hand(seed, reach, steps)
     if seed % _SEEDS_PER_LONG_ONE == 0:
