@@ -45,6 +45,11 @@ def path_of(scheme: Scheme | None, at: TopicPartition, topic_id: TopicId | None)
     return f"{at.topic.replace(':', '/')}-{at.partition}"
 
 
+def offsets_of(log_dir: str, at: TopicPartition) -> dict[str, int]:
+    """Read the checkpoint entries of one partition from the files: file → offset."""
+    return _offsets(log_dir).get(str(at), {})
+
+
 def settle(bench: Bench, kept: list[Kept], together: Sequence[Kept] = (), *, troubled: bool = False) -> None:
     """Find each replica, and know from then on what it is.
 

@@ -31,6 +31,7 @@ from logstore.fs.crash_disk import memory_folder
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills.bench import Bench, FaultKind, PowerCut
 from reconciler.simulator.drills.kept_replicas import NUMBER_FILE
+from reconciler.simulator.drills.looking import offsets_of
 
 _AT, _NEW = TopicPartition("orders", 0), TopicPartition("clicks", 0)
 _NUMBER, _LONGEST = b"1", 30
@@ -74,23 +75,6 @@ def _with_offsets(bench: Bench, random: Random) -> _Offsets:
     return offsets
 
 
-def _offsets_of(log_dir: str, at: TopicPartition) -> _Offsets:
-    """Read the entries of a partition from the files."""
-    found = _Offsets()
-    for file in OFFSET_CHECKPOINTS:
-        for topic, partition, offset in _lines(f"{log_dir}/{file}"):
-            if (topic, int(partition)) == (at.topic, at.partition):
-                found[file] = int(offset)
-    return found
-
-
-def _lines(path: str) -> list[list[str]]:
-    if not os.path.exists(path):
-        return []
-    with open(path, encoding="utf-8") as file:
-        return [line.split() for line in file.read().splitlines()[2:]]
-
-
 def _restarted(bench: Bench, *, crash: bool) -> None:
     """Open the store anew, after a crash or in order."""
     if crash:
@@ -132,7 +116,7 @@ def _successor(bench: Bench, random: Random) -> None:
         _restarted(bench, crash=random.random() < 0.8)
         replica = bench.store.get(_AT)
         _expect("the topic ID of the successor", (replica.topic_id, replica.log_dir), (new_id, log_dir))
-        _expect("the offsets of the successor", _offsets_of(log_dir, _AT), offsets)
+        _expect("the offsets of the successor", offsets_of(log_dir, _AT), offsets)
 
 
 def _unreadable(bench: Bench, random: Random) -> None:
@@ -188,7 +172,7 @@ def _look_at_renamed(bench: Bench, log_dir: str, at: TopicPartition, offsets: Ma
     replica = bench.store.get(at)
     path = f"{replica.log_dir}/{replica.path}"
     other = _AT if at == _NEW else _NEW
-    _expect("the entries of a renamed replica", (_offsets_of(log_dir, at), _offsets_of(log_dir, other)), (offsets, {}))
+    _expect("the entries of a renamed replica", (offsets_of(log_dir, at), offsets_of(log_dir, other)), (offsets, {}))
     files = [NUMBER_FILE, partition_metadata.FILE_NAME]
     _expect("the files of a renamed replica", sorted(os.listdir(path)), sorted(files))
     with open(f"{path}/{partition_metadata.FILE_NAME}", encoding="ascii") as file:

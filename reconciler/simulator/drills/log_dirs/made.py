@@ -41,15 +41,3 @@ def add_replica(log_dir: LogDir, topic_id: TopicId, random: Random) -> dict[str,
         log_dir.checkpoints.update(file, {AT: offset})
     log_dir.checkpoints.write(log_dir.disk)
     return offsets
-
-
-def offsets_on_disk(path: str, at: TopicPartition) -> dict[str, int]:
-    """Read the checkpoint entries of a partition, by other code than the engine's own: file → offset."""
-    found = dict[str, int]()
-    for file in OFFSET_CHECKPOINTS:
-        if os.path.exists(f"{path}/{file}"):
-            with open(f"{path}/{file}", encoding="ascii") as text:
-                for topic, number, offset in (line.split(" ") for line in text.read().splitlines()[2:]):
-                    if (topic, number) == (at.topic, str(at.partition)):
-                        found[file] = int(offset)
-    return found

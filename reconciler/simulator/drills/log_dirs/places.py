@@ -21,7 +21,8 @@ from logstore.fs.crash_disk import MachineDisks
 from logstore.log_dir import FallbackRecords
 from logstore.staging import Candidate, Placement, list_staged, restore, stage
 from reconciler.simulator.checks import BrokenInvariantError
-from reconciler.simulator.drills.log_dirs.made import AT, add_replica, make_log_dir, offsets_on_disk
+from reconciler.simulator.drills.log_dirs.made import AT, add_replica, make_log_dir
+from reconciler.simulator.drills.looking import offsets_of
 
 
 def play_spare(random: Random) -> str:
@@ -62,8 +63,8 @@ def play_spare(random: Random) -> str:
 
 
 def _look(live: str, other: str, offsets: dict[str, dict[str, int]], records: list[dict[str, int] | None]) -> None:
-    if offsets_on_disk(live, AT) != offsets[live]:
-        raise BrokenInvariantError(f"a copy is live with {offsets_on_disk(live, AT)}, and should with {offsets[live]}")
+    if offsets_of(live, AT) != offsets[live]:
+        raise BrokenInvariantError(f"a copy is live with {offsets_of(live, AT)}, and should with {offsets[live]}")
     if records != [offsets[other]]:
         raise BrokenInvariantError(f"the other copy is staged with {records}, and should with {offsets[other]}")
 

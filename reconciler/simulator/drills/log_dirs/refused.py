@@ -20,7 +20,8 @@ from logstore import ChangeFailedError, LogDir, LogStore, LogStoreError, ManualC
 from logstore.fs.crash_disk import MachineDisks
 from logstore.staging import Candidate, Placement, list_staged, restore, stage
 from reconciler.simulator.checks import BrokenInvariantError
-from reconciler.simulator.drills.log_dirs.made import AT, add_replica, make_log_dir, offsets_on_disk
+from reconciler.simulator.drills.log_dirs.made import AT, add_replica, make_log_dir
+from reconciler.simulator.drills.looking import offsets_of
 
 _OF_THE_DISK: Final = (errno.EIO, errno.EROFS, errno.ENXIO, errno.ESTALE)
 _OF_A_REQUEST: Final = (errno.ENOSPC, errno.EDQUOT, errno.EACCES)
@@ -82,7 +83,7 @@ def play_refused(random: Random) -> str:
         options = StoreOptions(ManualClock(), disk=disks.disk, jobs=0, placement=placement)
         with closing(LogStore.open([path], options)) as store:
             is_live, staged = store.find(AT) is not None, store.staged()
-            entries = offsets_on_disk(path, AT)
+            entries = offsets_of(path, AT)
     if is_live is bool(staged) or (found == "done" and not is_live):
         raise BrokenInvariantError(f"a restore was {found}; the replica is live: {is_live}, and staged: {staged}")
     records = [dict(each.record.checkpoints) for each in staged if each.record is not None]
