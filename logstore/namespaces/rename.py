@@ -84,8 +84,10 @@ def plan_rename(store: OpenStore, topic: str, new_topic: str) -> PlannedChange:
     planner = ChangePlanner("rename-topic", f"rename topic {topic} to {new_topic}")
     for log_dir in store.log_dirs:
         own = [replica for replica in replicas if replica.log_dir == log_dir.path]
-        if own:
-            with reading_log_dir(log_dir, f"{topic} cannot be renamed"):
+        with reading_log_dir(log_dir, f"{topic} cannot be renamed"):
+            # The copy may lie where the topic has no replica yet, and would go live there under the old name.
+            check_not_on_its_way(log_dir, {topic}, {"", *(each.path.rpartition("/")[0] for each in own[:1])})
+            if own:
                 _plan_in(planner, store, log_dir, own, new_topic)
     return planner.planned()
 
@@ -99,7 +101,6 @@ def _plan_in(
     if namespace and log_dir.scheme is Scheme.NAMESPACED:
         check_namespace_fits(log_dir.path, Namespace.parse(namespace))
     topic = replicas[0].partition.topic
-    check_not_on_its_way(log_dir, {topic}, {"", replicas[0].path.rpartition("/")[0]})
     renames, rewrites = list[Rename](), list[Rewrite]()
     for replica in replicas:
         partition = TopicPartition(new_topic, replica.partition.partition)

@@ -160,13 +160,24 @@ def on_its_way(store: LogStore, paths: list[Path]) -> None:
     (paths[1] / f"orders-0.{'0' * 32}-future").mkdir()
 
 
+def on_its_way_to_a_disk_without_a_replica(store: LogStore, paths: list[Path]) -> None:
+    for number in (1, 3):
+        store.stage([TopicPartition("orders", number)], "STALE_ID", "it is elsewhere")
+    on_its_way(store, paths)
+
+
 def offline(store: LogStore, paths: list[Path]) -> None:
     store.log_dirs[1].go_offline("its disk is broken")
 
 
 @pytest.mark.parametrize(
     ("obstacle", "error"),
-    [(in_the_way, NameTakenError), (on_its_way, ChangeRefusedError), (offline, OfflineLogDirError)],
+    [
+        (in_the_way, NameTakenError),
+        (on_its_way, ChangeRefusedError),
+        (on_its_way_to_a_disk_without_a_replica, ChangeRefusedError),
+        (offline, OfflineLogDirError),
+    ],
 )
 def test_what_stands_in_the_way_on_one_disk_keeps_all_as_it_is(tmp_path: Path, obstacle, error) -> None:
     paths = two_disks(tmp_path, "flat")
