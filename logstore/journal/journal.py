@@ -8,12 +8,14 @@ decides; each other file holds the steps of its own log dir. In which order, and
     3  each log dir does its steps, durably                 (``steps``)
     4  the first log dir's file is removed, then the rest   without the first file the change is over
 
-Where the system refuses a step, the steps before it are undone, the files are removed, and nothing was changed. Where a
-disk fails, the other log dirs do their steps, and the rest of the change waits in the files for the next open. Until
-then no other change of many steps may begin. At an open, a missing log dir does not keep the others from finishing.
-What is done meanwhile, each log dir records by its file, which it keeps, emptied. Where the *first* one is missing,
-each does the steps of its own file. Where one has none then, and none is emptied, no step was done yet, or all were,
-for the first step comes after the last file: the change does not take place.
+Where the system refuses a step, the steps before it are undone, the files are removed, and nothing was changed. Before
+the first one's file goes, each other one says ``given_up``: after a crash between the two, with the first log dir
+missing, the others would do their steps again. Where a disk fails, the other log dirs do their steps, and the rest of
+the change waits in the files for the next open. Until then no other change of many steps may begin. At an open, a
+missing log dir does not keep the others from finishing. What is done meanwhile, each log dir records by its file, which
+it keeps, emptied. Where the *first* one is missing, each does the steps of its own file. Where one has none then, and
+none is emptied, no step was done yet, or all were, for the first step comes after the last file: the change does not
+take place.
 
 Where the first one's file cannot be removed, or nobody knows whether it was written, because its disk failed, it may
 call for the change when the disk is back, and the others may hold something else by then. So each of these keeps a file
@@ -258,11 +260,15 @@ class _Change:
     def drop_files(self, *, given_up: bool = False) -> None:
         """Remove the files, the first log dir's first: without it the others mean nothing.
 
-        Where that fails or the first one is missing, the others are left to say how the change ended.
+        Where that fails or the first one is missing, the others are left to say how the change ended. Of a change that
+        is given up they say so before.
         """
         first, *others = self.members
+        if given_up and self.online[0]:
+            word = replace(self.intent.only(()), given_up=True)
+            self._each_by_itself(others, lambda log_dir: _write_or_remove(log_dir, word))
         self._each_by_itself([first], _remove)
-        if first is not None and first.offline is None:
+        if self.online[0]:
             self._each_by_itself(others, _remove)
         else:
             self._leave_word(given_up=given_up)
@@ -307,6 +313,16 @@ class _Change:
 
 def _write(log_dir: LogDir, intent: Intent) -> None:
     replace_file(log_dir.disk, log_dir.root, INTENT_FILE, encode_intent(intent))
+
+
+def _write_or_remove(log_dir: LogDir, intent: Intent) -> None:
+    """Write a file; where the system refuses, as a full disk does, remove it: the first log dir's file decides then."""
+    try:
+        _write(log_dir, intent)
+    except OSError as error:
+        if error.errno in DISK_FAILURES:
+            raise
+        _remove(log_dir)
 
 
 def _remove(log_dir: LogDir) -> None:

@@ -239,6 +239,34 @@ def test_what_cannot_be_finished_after_a_crash_is_undone(paths: list[Path]) -> N
     assert holders(paths) == [False, False]
 
 
+class RefusesAndDies(Disk):
+    """Refuses to rename the second replica, and loses the power when the file that decides is gone."""
+
+    def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+        if name == "orders-1":
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        super().rename(source, name, target, new_name)
+
+    def unlink(self, parent: int, name: str) -> None:
+        super().unlink(parent, name)
+        if name == INTENT_FILE:
+            raise PowerCutError
+
+
+def test_a_change_that_was_undone_stays_undone_where_the_first_log_dir_is_missing_after_a_crash(
+    paths: list[Path],
+) -> None:
+    store = opened(*paths, disk=RefusesAndDies())
+    with pytest.raises(PowerCutError):
+        move_topic(store, "orders", "org")
+    abandon(store)
+    assert (lies(paths), holders(paths)) == (BEFORE, [False, True])
+    opened(paths[1]).close()
+    assert lies(paths) == BEFORE
+    opened(*paths).close()
+    assert (lies(paths), holders(paths)) == (BEFORE, [False, False])
+
+
 def test_what_can_neither_be_finished_nor_undone_takes_its_log_dirs_offline(paths: list[Path]) -> None:
     cut_in_the_middle(paths)
     with opened(*paths, disk=DiskThat(errno.EACCES, {"rename", "create"})) as store:
