@@ -46,12 +46,15 @@ class MachineDisks:
         disk: the primitive changes, for the engine and for everything else that writes to these disks.
     """
 
-    def __init__(self, root: str, count: int, passes: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, root: str, count: int, passes: Callable[[], None] = lambda: None, disk: CrashDisk | None = None
+    ) -> None:
         """Mount empty disks below an empty folder, which is made where it does not exist; in memory for speed.
 
-        ``passes`` is called before each change, where a power cut may come.
+        ``passes`` is called before each change, where a power cut may come; ``disk`` makes the changes instead, and
+        calls what it likes.
         """
-        self.root, self.disk = os.path.realpath(root), CrashDisk(passes)
+        self.root, self.disk = os.path.realpath(root), disk or CrashDisk(passes)
         self.disk.fail = self._fails_now
         self._serials = self._ruined = 0
         for name in (_OFFLINE, _UNLINKED, _RUINS):

@@ -4,6 +4,7 @@ from reconciler.simulator.drills.draw import drill
 from reconciler.simulator.drills.engine import drill_engine
 from reconciler.simulator.drills.files import drill_files
 from reconciler.simulator.drills.formats import drill_formats
+from reconciler.simulator.drills.journals import drill_journals
 from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.log_dirs import drill_log_dirs
 from reconciler.simulator.drills.metadata import drill_metadata
@@ -19,6 +20,7 @@ __all__ = [
     "drill_engine",
     "drill_files",
     "drill_formats",
+    "drill_journals",
     "drill_judgement",
     "drill_log_dirs",
     "drill_metadata",

@@ -8,6 +8,7 @@ from typing import Final
 from reconciler.simulator.drills.engine import drill_engine
 from reconciler.simulator.drills.files import drill_files
 from reconciler.simulator.drills.formats import drill_formats
+from reconciler.simulator.drills.journals import drill_journals
 from reconciler.simulator.drills.judgement import drill_judgement
 from reconciler.simulator.drills.log_dirs import drill_log_dirs
 from reconciler.simulator.drills.metadata import drill_metadata
@@ -36,6 +37,7 @@ def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
     drill_purging(seed, reach, steps)
     drill_files(seed, reach, steps)
     drill_log_dirs(seed, reach, steps)
+    drill_journals(seed, reach, steps)
     drill_formats(seed, reach, steps)
     drill_by_hand(seed, reach, steps)
     if seed % _SEEDS_PER_LONG_ONE == 0:

@@ -92,6 +92,15 @@ EXPECTED: tuple[str, ...] = (
     *(f"drill_format {what}" for what in ("offsets", "epochs", "metadata", "properties")),
     *(f"drill_format {what}" for what in ("leader_and_isr", "stop_replica", "drawn", "contradiction", "ids")),
     *(f"drill_format zookeeper {damage}" for damage in ("none", "snapshot", "log", "no log")),
+    *(f"drill_journal {name}" for name in ("rename", "convert", "move", "create_namespace", "move_namespace")),
+    *(
+        f"drill_journal {name}"
+        for name in ("delete_namespace", "beside_refused", "beside_done", "used_meanwhile", "recovery_cut")
+    ),
+    *(f"drill_journal refused_{name}" for name in ("on_its_way", "one_id", "staged")),
+    *(f"drill_journal stranger_{where}" for where in ("in_the_way", "in_a_tier")),
+    *(f"drill_journal_fault {kind}" for kind in ("power", "early_power", "late_power", "system", "system_and_power")),
+    *(f"drill_journal_fault {kind}" for kind in ("disk", "first_disk", "interrupt")),
     *(f"drill_scene {name}" for name in ("copies", "successor", "unreadable", "renamed")),
     *(f"drill_by_hand {gate}" for gate in ("cluster", "epoch", "create", "sole-copy", "no-id", "internal")),
     *(f"drill_by_hand {which}" for which in ("older", "newer")),
