@@ -16,7 +16,7 @@ from logstore.namespaces import carry_out, create_namespace
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills.bench import PowerCut
 from reconciler.simulator.drills.journals.changes import LongChange, draw, make
-from reconciler.simulator.drills.journals.machine import Interrupt, DrilledMachine
+from reconciler.simulator.drills.journals.machine import DrilledMachine, Interrupt
 from reconciler.simulator.drills.journals.states import StoreState, View, look
 from reconciler.simulator.drills.journals.watched import Phase, Strike
 

@@ -15,7 +15,7 @@ from typing import Final
 from logstore.fs.crash_disk import MachineDisks
 from reconciler.simulator.drills.fault import Fault
 from reconciler.simulator.drills.purging.game import PurgeGame
-from reconciler.simulator.drills.purging.interrupt import Interrupt
+from reconciler.simulator.drills.purging.one_shot import OneShot
 
 _LONGEST: Final = 25
 """Changes of a disk in a long purge."""
@@ -32,10 +32,10 @@ def drill_purging(seed: int, reach: Callable[[str], None], steps: int) -> None:
     """
     random = Random(f"{seed}/purge drill")
     fault = Fault(random, _LONGEST, lambda what: reach(f"drill_purge_fault {what}"))
-    interrupt = Interrupt(fault.passes)
+    one_shot = OneShot(fault.passes)
     with ExitStack() as stack:
-        disks = stack.enter_context(MachineDisks.in_memory(1, seed, interrupt.passes))
-        game = PurgeGame(disks, random, fault, interrupt)
+        disks = stack.enter_context(MachineDisks.in_memory(1, seed, one_shot.passes))
+        game = PurgeGame(disks, random, fault, one_shot)
         stack.callback(game.end)
         for number in range(max(1, steps // _STEPS_PER_PURGE)):
             reach(f"drill_purge {game.play(number)}")

@@ -34,7 +34,7 @@ from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills.bench import CLUSTER_ID, NODE_ID, PowerCut
 from reconciler.simulator.drills.clock import WaitingClock
 from reconciler.simulator.drills.fault import CALM_FROM, Fault
-from reconciler.simulator.drills.purging.interrupt import Interrupt
+from reconciler.simulator.drills.purging.one_shot import OneShot
 
 _BLOCK: Final = 4096
 _DELAYS_MS: Final = (0, 1_000, 60_000)
@@ -93,9 +93,9 @@ class _Replica:
 class PurgeGame:
     """One log dir, in which replicas are staged and purged, some at a time."""
 
-    def __init__(self, disks: MachineDisks, random: Random, fault: Fault, interrupt: Interrupt) -> None:
+    def __init__(self, disks: MachineDisks, random: Random, fault: Fault, one_shot: OneShot) -> None:
         """Make the log dir, ours or a broker's, without replicas."""
-        self._disks, self._random, self._fault, self._interrupt = disks, random, fault, interrupt
+        self._disks, self._random, self._fault, self._one_shot = disks, random, fault, one_shot
         self._path, self._mounted = disks.log_dirs[0], os.path.dirname(disks.log_dirs[0])
         self._placement = random.choice((Placement.INSIDE, Placement.SIBLING, Placement.IN_PLACE))
         self._clock, self._topic_id = WaitingClock(), TopicId(random.randbytes(16))
@@ -205,9 +205,9 @@ class PurgeGame:
     def _purge_cancelled(self, *, before_due: bool) -> None:
         """Cancel a purge in its middle; what it began before its time, the next one ends all the same."""
         cancel = threading.Event()
-        self._interrupt.announce(self._random.randrange(1, 20), cancel.set)
+        self._one_shot.announce(self._random.randrange(1, 20), cancel.set)
         report = self._purge([self._log_dir], before_due=before_due, cancel=cancel)
-        self._interrupt.forget()
+        self._one_shot.forget()
         self._look(report, is_calm=True)
         if before_due:
             begun = [each for each, staged in self._staged() if staged.may_be_partly_purged]
@@ -303,9 +303,9 @@ class PurgeGame:
         now_ms, before = self._clock.now_ms(), self._clock.waited
         throttle = Throttle(self._clock, unlinks_per_s=_RATE)
         files = sum(len(each.files) + 1 for each in self._replicas if each.due_ms <= now_ms)
-        self._interrupt.announce(self._random.randrange(8), lambda: self._clock.advance(-_BACK_MS))
+        self._one_shot.announce(self._random.randrange(8), lambda: self._clock.advance(-_BACK_MS))
         report = self._purge([self._log_dir], throttle=throttle)
-        self._interrupt.forget()
+        self._one_shot.forget()
         self._clock.advance(_BACK_MS)
         waited = self._clock.waited - before
         # Of several waits each counts what is owed, so the sum grows with the square of the files.
@@ -315,7 +315,7 @@ class PurgeGame:
 
     def _crash(self) -> None:
         """Lose the power, perhaps once more while a store recovers what that left."""
-        self._interrupt.forget()
+        self._one_shot.forget()
         options = StoreOptions(self._clock, disk=self._disks.disk, jobs=0, placement=self._placement)
         for tries in itertools.count():
             self._log_dir.abandon()

@@ -14,7 +14,7 @@ from logstore.purge import eligibility, remove, run, throttle
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills import drill_purging
 from reconciler.simulator.drills.purging import Obstacle
-from reconciler.simulator.drills.purging.interrupt import Interrupt
+from reconciler.simulator.drills.purging.one_shot import OneShot
 from tests.reconciler.simulator.drills.counting import counted
 
 SEEDS, STEPS = 80, 40
@@ -100,14 +100,14 @@ def test_a_mistake_is_noticed(
         counted(drill_purging, SEEDS, STEPS)
 
 
-def test_an_interrupt_comes_once_after_so_many_changes_and_not_at_all_when_it_is_forgotten() -> None:
+def test_an_event_comes_once_after_so_many_changes_and_not_at_all_when_it_is_forgotten() -> None:
     came = list[str]()
-    interrupt = Interrupt(lambda: came.append("change"))
-    interrupt.announce(1, lambda: came.append("interrupt"))
+    one_shot = OneShot(lambda: came.append("change"))
+    one_shot.announce(1, lambda: came.append("event"))
     for _ in range(3):
-        interrupt.passes()
-    assert came == ["change", "interrupt", "change", "change"]
-    interrupt.announce(0, lambda: came.append("interrupt"))
-    interrupt.forget()
-    interrupt.passes()
+        one_shot.passes()
+    assert came == ["change", "event", "change", "change"]
+    one_shot.announce(0, lambda: came.append("event"))
+    one_shot.forget()
+    one_shot.passes()
     assert came[4:] == ["change"]

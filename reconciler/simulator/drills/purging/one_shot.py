@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-class Interrupt:
+class OneShot:
     """Does something once, before the change of a disk that comes after so many others."""
 
     def __init__(self, passes: Callable[[], None]) -> None:
