@@ -2,9 +2,9 @@
 
 Each kind is one SQL query and a function that turns its few rows into sentences. The queries ask the tables of
 :mod:`reconciler.audit.dimension_tables`, ``topics``, ``found`` (the listed findings) and ``searched``, which
-:data:`SEARCHED` makes in one pass of what they need of ``rows``, which holds every replica of the fleet. A query
-returns at most :data:`LIMIT` rows; a finding says when there are more. Findings about the metadata and about when log
-dirs were scanned need no query: they come from the few rows of log dirs, in Python.
+:data:`LIKELY` and :data:`SEARCHED` make in one pass of what they need of ``rows``, which holds every replica of the
+fleet. A query returns at most :data:`LIMIT` rows; a finding says when there are more. Findings about the metadata and
+about when log dirs were scanned need no query: they come from the few rows of log dirs, in Python.
 """
 
 from __future__ import annotations
@@ -198,24 +198,26 @@ _AT_RISK = """
 """
 """Findings that somebody may delete, so that it matters whether there is another copy."""
 
+LIKELY = f"""
+    SELECT coalesce(cluster_id, '') AS cluster, coalesce(node_id, -1) AS node, kind, metadata_state AS state,
+           coalesce(topic, '') AS topic, coalesce(partition, -1) AS partition, topic_id AS disk_topic_id
+    FROM rows
+    WHERE topic_id <> ''
+        AND (topic IN (SELECT topic FROM ({_SUSPECTS}) s)
+             OR (topic_id, coalesce(partition, -1)) IN (
+                 SELECT f.disk_topic_id, f.partition FROM found f WHERE {_AT_RISK}))
+"""
+"""The directories that may have to be compared with others of the fleet: a query over ``rows``, ``found`` and
+``topics``, in the SQL that DuckDB and Spark share. It looks every row up by few of its values, as they are in the
+inventory and without its cluster, so it finds the same topics and IDs of other clusters as well."""
+
 SEARCHED = f"""
-    SELECT * FROM (
-        SELECT coalesce(cluster_id, '') AS cluster, coalesce(node_id, -1) AS node, kind, metadata_state AS state,
-               coalesce(topic, '') AS topic, coalesce(partition, -1) AS partition, topic_id AS disk_topic_id
-        FROM rows
-        WHERE topic_id <> ''
-            AND (topic IN (SELECT topic FROM ({_SUSPECTS}) s)
-                 OR (topic_id, coalesce(partition, -1)) IN (
-                     SELECT f.disk_topic_id, f.partition FROM found f WHERE {_AT_RISK}))) likely
+    SELECT * FROM likely
     WHERE (cluster, topic) IN ({_SUSPECTS})
         OR (cluster, disk_topic_id, partition) IN (
             SELECT f.cluster, f.disk_topic_id, f.partition FROM found f WHERE {_AT_RISK})
 """
-"""The directories that have to be compared with others of the fleet: a query over ``rows``, ``found`` and
-``topics``, in the SQL that DuckDB and Spark share.
-
-Every row is looked up by few of its values first, as they are in the inventory and without its cluster, and only those
-that pass with all of them: that takes two thirds of the time."""
+"""Those of ``likely`` that have to be compared, in DuckDB."""
 
 QUERIES: tuple[FleetQuery, ...] = (
     FleetQuery(

@@ -18,7 +18,7 @@ from pyarrow.fs import LocalFileSystem
 from logstore.log_dir import FallbackRecords
 from reconciler.audit.dimension_tables import Superseded, parquet_files, parquet_folder, quoted, rows_of
 from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS_FILE, TOPICS_FILE
-from reconciler.audit.fleet import SEARCHED
+from reconciler.audit.fleet import LIKELY, SEARCHED
 from reconciler.audit.incremental import Basis, EarlierAudit
 from reconciler.audit.spark.log_dirs import ddl
 from reconciler.desired import TOPIC_SCHEMA, DesiredState
@@ -157,13 +157,13 @@ def make_searched(small: duckdb.DuckDBPyConnection, ask: AuditRequest, rows: Dat
     ``rows``: those of all directories in Spark, which then searches them; None: the driver's DuckDB has the view.
     """
     if rows is None:
-        small.execute(f"CREATE TABLE searched AS {SEARCHED}")
+        small.execute(f"CREATE TABLE searched AS WITH likely AS ({LIKELY}) {SEARCHED}")
         return
     from reconciler.audit.spark.join import select  # which a task that lists trees does without
 
     own = rows.sparkSession
     findings = own.read.schema(ddl(FINDING_SCHEMA)).parquet(escape_glob(ask.findings))
     frames = {"findings": findings, "rows": rows, "topics": read_topics(own, ask)}
-    path = os.path.join(scratch, "searched.parquet")
-    select(SEARCHED, frames, {"found": _FOUND}).write.parquet(path)
-    small.execute(f"CREATE VIEW searched AS FROM {parquet_folder(path)}")
+    path = os.path.join(scratch, "likely.parquet")
+    select(LIKELY, frames, {"found": _FOUND}).write.parquet(path)
+    small.execute(f"CREATE TABLE searched AS WITH likely AS (FROM {parquet_folder(path)}) {SEARCHED}")
