@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 from collections.abc import Callable
 from random import Random
 from typing import Final
 
+from layout.errors import LayoutError
+from logstore import LogStoreError
+from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills.bench import PowerCut
 
 CALM_FROM: Final = 4
@@ -58,3 +62,20 @@ class Fault:
             raise PowerCut
         number = self._random.choice(_ERRORS)
         raise OSError(number, os.strerror(number))
+
+
+def open_after(crash: Callable[[], None], open_again: Callable[[], None], fault: Fault) -> None:
+    """Lose the power and open again, with ``fault`` in the middle of that perhaps, and so on until it opens.
+
+    Raises:
+        BrokenInvariantError: it does not open, although nothing goes wrong any more.
+    """
+    for tries in itertools.count():
+        crash()
+        try:
+            fault.arm(tries)
+            open_again()
+            return
+        except (PowerCut, LogStoreError, LayoutError) as error:
+            if tries >= CALM_FROM:
+                raise BrokenInvariantError(f"a store does not open after a crash: {error}") from error

@@ -7,7 +7,6 @@ by other code than the engine's own.
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -19,7 +18,6 @@ from random import Random
 from typing import Final
 
 from layout import meta_properties, partition_metadata
-from layout.errors import LayoutError
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
@@ -33,7 +31,7 @@ from logstore.staging import Candidate, Placement, Staged, list_staged, restore,
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills.bench import CLUSTER_ID, NODE_ID, PowerCut
 from reconciler.simulator.drills.clock import WaitingClock
-from reconciler.simulator.drills.fault import CALM_FROM, Fault
+from reconciler.simulator.drills.fault import Fault, open_after
 from reconciler.simulator.drills.purging.one_shot import OneShot
 
 _BLOCK: Final = 4096
@@ -317,18 +315,13 @@ class PurgeGame:
         """Lose the power, perhaps once more while a store recovers what that left."""
         self._one_shot.forget()
         options = StoreOptions(self._clock, disk=self._disks.disk, jobs=0, placement=self._placement)
-        for tries in itertools.count():
-            self._log_dir.abandon()
-            self._disks.crash(self._random)
-            try:
-                self._fault.arm(tries)
-                LogStore.open([self._path], options).close()
-                break
-            except (PowerCut, LogStoreError, LayoutError) as error:
-                if tries >= CALM_FROM:
-                    raise BrokenInvariantError(f"a store does not open after a crash: {error}") from error
+        open_after(self._lose_power, lambda: LogStore.open([self._path], options).close(), self._fault)
         self._fault.disarm()
         self._log_dir = LogDir.open(self._path, disk=self._disks.disk)
+
+    def _lose_power(self) -> None:
+        self._log_dir.abandon()
+        self._disks.crash(self._random)
 
     @property
     def _outside(self) -> str:

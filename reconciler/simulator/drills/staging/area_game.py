@@ -7,7 +7,6 @@ left goes only while it has a record. The disk is read here by other code than t
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from typing import Final
 
 from layout import meta_properties, partition_metadata
 from layout.checkpoint import OFFSET_CHECKPOINTS
-from layout.errors import LayoutError
 from layout.ids import DirectoryId, TopicId
 from layout.meta_properties import MetaProperties
 from layout.ours import LedgerEvent
@@ -41,7 +39,7 @@ from logstore.staging import (
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills.bench import CLUSTER_ID, NODE_ID, PowerCut
 from reconciler.simulator.drills.clock import WaitingClock
-from reconciler.simulator.drills.fault import CALM_FROM, Fault
+from reconciler.simulator.drills.fault import Fault, open_after
 from reconciler.simulator.drills.kept_replicas import NUMBER_FILE, Where
 from reconciler.simulator.drills.staging.damage import damage_line
 
@@ -268,21 +266,16 @@ class AreaGame:
             jobs=0,
             placement=self._placement,
         )
-        for tries in itertools.count():
-            self._log_dir.abandon()
-            self._disks.crash(self._random)
-            try:
-                self._fault.arm(tries)
-                LogStore.open([self._path], options).close()
-                break
-            except (PowerCut, LogStoreError, LayoutError) as error:
-                if tries >= CALM_FROM:
-                    raise BrokenInvariantError(f"a store does not open after a crash: {error}") from error
+        open_after(self._lose_power, lambda: LogStore.open([self._path], options).close(), self._fault)
         self._log_dir = LogDir.open(self._path, disk=self._disks.disk)
         for each in self._replicas:
             # A full disk has no room for the mark of a crash, perhaps, and then nobody gives the entries back.
             each.may_lack_offsets |= strained
         self._look()
+
+    def _lose_power(self) -> None:
+        self._log_dir.abandon()
+        self._disks.crash(self._random)
 
     def _staged(self) -> dict[str, Staged]:
         """Give what is listed, by the name that is in its file, or in its record where that is gone."""
