@@ -25,7 +25,13 @@ from layout.ids import TopicId
 from layout.ours import MOVE_RECORD, MoveRecord, encode_move_record, parse_move_record
 from layout.scheme import partition_path
 from layout.topic import TopicPartition
-from logstore.errors import ChangeRefusedError, LogStoreError, NameTakenError, UnreadableFileError
+from logstore.errors import (
+    ChangeRefusedError,
+    LogStoreError,
+    NameTakenError,
+    OfflineLogDirError,
+    UnreadableFileError,
+)
 from logstore.fs import (
     Directory,
     Progress,
@@ -116,17 +122,19 @@ def move_replica(
 def recover_moves(log_dirs: Sequence[LogDir]) -> list[str]:
     """Finish or drop every move that a crash cut short; give one sentence for each.
 
+    A log dir whose disk fails meanwhile goes offline, and its copies wait.
+
     ``log_dirs``: all of the store, each already recovered by itself.
 
     Raises:
-        OfflineLogDirError, ChangeFailedError: a disk fails, or the system refuses.
+        ChangeFailedError: the system refuses.
     """
     done = list[str]()
     by_key = {log_dir_key(log_dir): log_dir for log_dir in log_dirs}
     for log_dir in log_dirs:
         if log_dir.was_unclean and log_dir.offline is None:
-            with log_dir.changing("a move cannot be finished"):
-                done += list(_recover_copies(log_dir, by_key))
+            with suppress(OfflineLogDirError), log_dir.changing("a move cannot be finished"):
+                done.extend(_recover_copies(log_dir, by_key))
     for sentence in done:
         logger.warning("%s", sentence)
     return done
@@ -238,10 +246,11 @@ def _recover_copies(log_dir: LogDir, log_dirs: Mapping[str, LogDir]) -> Iterator
         if record is None:
             continue  # a broker's own move
         partition, source = _partition(record), log_dirs.get(record.source_log_dir)
-        if source is None or source.offline is not None:
+        is_live = None if source is None else _is_live(source, record.source_path)
+        if source is None or is_live is None:
             logger.warning("%s: %s waits until %s can be opened", log_dir.path, future, record.source_log_dir)
             log_dir.leave_unclean = True
-        elif _is_live(source, record.source_path):
+        elif is_live:
             _drop(log_dir, future)
             yield f"{partition} stays in {source.path}: its move to {log_dir.path} was cut short, and the copy goes"
         else:
@@ -254,11 +263,19 @@ def _recover_copies(log_dir: LogDir, log_dirs: Mapping[str, LogDir]) -> Iterator
             yield f"{partition} is moved from {source.path} to {log_dir.path}, as a crash had left to be done"
 
 
-def _is_live(source: LogDir, path: str) -> bool:
+def _is_live(source: LogDir, path: str) -> bool | None:
+    """Whether the source of a copy is live; None: its disk does not say, now or since it failed."""
+    if source.offline is not None:
+        return None
     try:
         return source.root.holds_below(path)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        if error.errno not in DISK_FAILURES:
+            raise
+        source.failed(f"{path} cannot be looked for", error)
+        return None
 
 
 def _record_in(directory: Directory) -> MoveRecord | None:

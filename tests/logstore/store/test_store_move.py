@@ -12,7 +12,7 @@ from layout import checkpoint
 from layout.ours import MOVE_RECORD
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, ChangeRefusedError, LogStoreError, NameTakenError, OfflineLogDirError
-from logstore.fs import Disk
+from logstore.fs import Directory, Disk
 from logstore.store import LogStore
 from tests.logstore.engine import (
     NOW_MS,
@@ -228,6 +228,40 @@ def test_while_the_other_disk_fails_a_copy_waits(disks: tuple[Path, Path]) -> No
     crash(disks, "orders-0")
     with opened(*disks, disk=DiskThat(errno.EIO, {"sync"}, below=disks[0])) as store:
         assert list(store.offline) == [str(disks[0])]
+    assert live_copies(*disks) == []
+    with opened(*disks) as store:
+        assert store.get(ORDERS).log_dir == str(disks[1])
+
+
+@pytest.mark.parametrize("ending", ["_0", "orders-0"], ids=["dropped", "finished"])
+def test_a_disk_that_fails_while_a_move_is_ended_is_offline_and_the_others_are_open(
+    disks: tuple[Path, Path], ending: str
+) -> None:
+    crash(disks, ending)
+    with opened(*disks, disk=DiskThat(errno.EIO, {"rename"}, below=disks[1])) as store:
+        assert list(store.offline) == [str(disks[1])]
+        assert (store.find(ORDERS) is None) is (ending == "orders-0")
+    with opened(*disks) as store:
+        assert store.get(ORDERS).log_dir == str(disks[ending == "orders-0"])
+        assert not store.duplicates
+    assert [each.name for each in disks[1].iterdir() if each.name.endswith(("-future", "-delete"))] == []
+
+
+def test_a_copy_waits_where_the_disk_of_its_original_does_not_say_whether_that_is_live(
+    disks: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crash(disks, "orders-0")
+    holds_below = Directory.holds_below
+
+    def fails(self: Directory, path: str) -> bool:
+        if self.path == str(disks[0]):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return holds_below(self, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Directory, "holds_below", fails)
+        with opened(*disks) as store:
+            assert list(store.offline) == [str(disks[0])]
     assert live_copies(*disks) == []
     with opened(*disks) as store:
         assert store.get(ORDERS).log_dir == str(disks[1])
