@@ -1,9 +1,9 @@
 """Undo a repair: every file that still holds what the repair wrote gets its old bytes again.
 
 The backup in the log dir's root says what each file held. A file that has changed since, or whose directory is another
-one by now, stays as it is, with the reason, and then the backup stays as well. When every file has its old bytes, the
-backup is removed. After a crash the backup is still there, and a second undo does the rest. Duplicates that were staged
-are no part of an undo: ``restore`` brings them back. Source: DESIGN §6.
+one by now, stays as it is, with the reason, and then the backup stays as well. When every file has its old bytes,
+durably, the backup is removed. After a crash the backup is still there, and a second undo does the rest. Duplicates
+that were staged are no part of an undo: ``restore`` brings them back. Source: DESIGN §6.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from layout.ours import KeptFile, is_backup_name, sum_of
 from logstore.errors import ChangeRefusedError, LogStoreError, UnreadableFileError
-from logstore.fs import Disk, read_small_file, remove_file
+from logstore.fs import Batch, Disk, read_small_file, remove_file
 from logstore.journal import check_nothing_pending
 from logstore.log_dir import CHECKPOINT_LIMIT, FallbackRecords, FileChange, LogDir, change_files
 from logstore.repair.backup import read_backup
@@ -68,7 +68,9 @@ def undo_repair(path: str, *, disk: Disk | None = None) -> UndoOutcome:
         outcome = UndoOutcome(log_dir.path)
         outcome.results = _put_back(log_dir, list(reversed(backup.files)))
         if all(each.status in (RepairStatus.DONE, RepairStatus.ALREADY) for each in outcome.results):
-            with log_dir.changing(f"{name} cannot be removed"):
+            with log_dir.changing(f"{name} cannot be removed"), Batch(log_dir.disk, log_dir.root) as batch:
+                # Where the last sync of a change was refused, a power cut may take the old bytes away again.
+                batch.sync(file.path.rpartition("/")[0] for file in backup.files)
                 remove_file(log_dir.disk, log_dir.root, name)
             outcome.backup_removed = True
     return outcome

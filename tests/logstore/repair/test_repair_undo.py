@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from layout.scheme import INTENT_FILE, UNCLEAN_FILE
-from logstore import ChangeRefusedError, LogDirInUseError, LogStoreError, NotALogDirError
+from logstore import ChangeFailedError, ChangeRefusedError, LogDirInUseError, LogStoreError, NotALogDirError
 from logstore.fs import TEMPORARY
 from logstore.log_dir import LogDir as OpenLogDir
 from logstore.repair import undo_repair
 from tests.crash.failing_disk import FailingDisk
+from tests.logstore.engine import DiskThat
 from tests.logstore.repair.file_repairs import CHECKPOINT, METADATA, drop, rebuild, remove, repair, write_id
 
 
@@ -81,6 +82,18 @@ def test_an_undo_that_was_cut_short_is_done_again(repaired) -> None:
                 break
         except LogStoreError:
             continue
+    assert {path: data for path, data in files_of(log_dir.path).items() if path != UNCLEAN_FILE} == before
+
+
+def test_the_backup_stays_until_every_file_has_its_old_bytes_durably(repaired) -> None:
+    log_dir, before, backup = repaired
+    disk = DiskThat(errno.ENOSPC, ["sync"], below=log_dir.path / "missing-0")
+    with pytest.raises(ChangeFailedError):
+        undo_repair(str(backup), disk=disk)
+    assert backup.exists()
+    disk = DiskThat()
+    assert undo_repair(str(backup), disk=disk).backup_removed
+    assert f"{log_dir}/missing-0" in disk.synced, "its file has the old bytes since the first undo"
     assert {path: data for path, data in files_of(log_dir.path).items() if path != UNCLEAN_FILE} == before
 
 
