@@ -10,6 +10,7 @@ from reconciler.simulator.drills.log_dirs import drill_log_dirs
 from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.plans import drill_plans
 from reconciler.simulator.drills.purging import drill_purging
+from reconciler.simulator.drills.repairs import drill_repairs
 from reconciler.simulator.drills.requests import drill_by_hand, drill_requests
 from reconciler.simulator.drills.scenes import drill_scenes
 from reconciler.simulator.drills.staging import drill_staging
@@ -26,6 +27,7 @@ __all__ = [
     "drill_metadata",
     "drill_plans",
     "drill_purging",
+    "drill_repairs",
     "drill_requests",
     "drill_scenes",
     "drill_staging",

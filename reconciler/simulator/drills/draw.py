@@ -14,6 +14,7 @@ from reconciler.simulator.drills.log_dirs import drill_log_dirs
 from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.plans import drill_plans
 from reconciler.simulator.drills.purging import drill_purging
+from reconciler.simulator.drills.repairs import drill_repairs
 from reconciler.simulator.drills.requests import drill_by_hand, drill_requests
 from reconciler.simulator.drills.scenes import drill_scenes
 from reconciler.simulator.drills.staging import drill_staging
@@ -39,6 +40,7 @@ def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
     drill_log_dirs(seed, reach, steps)
     drill_journals(seed, reach, steps)
     drill_formats(seed, reach, steps)
+    drill_repairs(seed, reach, steps)
     drill_by_hand(seed, reach, steps)
     if seed % _SEEDS_PER_LONG_ONE == 0:
         drill_plans(seed, reach, steps)

@@ -103,6 +103,8 @@ EXPECTED: tuple[str, ...] = (
     *(f"drill_journal_fault {kind}" for kind in ("disk", "first_disk", "interrupt")),
     *(f"drill_scene {name}" for name in ("copies", "successor", "unreadable", "by_hand", "renamed", "moved")),
     *(f"drill_scene {name}" for name in ("created", "purger", "failed")),
+    *(f"drill_repair undo_{what}" for what in ("nothing", "changed", "replaced", "gone")),
+    *(f"drill_repair_fault {kind}" for kind in ("power", "system")),
     *(f"drill_by_hand {gate}" for gate in ("cluster", "epoch", "create", "sole-copy", "no-id", "internal")),
     *(f"drill_by_hand {which}" for which in ("older", "newer")),
     *(f"drill_plan stage_{what}" for what in ("none", "rewritten", "grown", "replaced", "gone", "held")),

@@ -18,7 +18,7 @@ from logstore.fs import Directory, Disk, make_directory
 from logstore.fs.crash_disk import memory_folder
 from logstore.log_dir import LOCK_FILE, StagingBeside
 from reconciler.simulator.checks import BrokenInvariantError
-from reconciler.simulator.drills.log_dirs.made import make_log_dir
+from reconciler.simulator.drills.made import make_log_dir
 
 _MOST_TIMES: Final = 2
 """How often the file may vanish in a row, and the lock is got all the same."""

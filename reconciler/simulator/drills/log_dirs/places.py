@@ -21,8 +21,8 @@ from logstore.fs.crash_disk import MachineDisks
 from logstore.log_dir import FallbackRecords
 from logstore.staging import Candidate, Placement, list_staged, restore, stage
 from reconciler.simulator.checks import BrokenInvariantError
-from reconciler.simulator.drills.log_dirs.made import AT, add_replica, make_log_dir
 from reconciler.simulator.drills.looking import offsets_of
+from reconciler.simulator.drills.made import AT, add_replica, make_log_dir
 
 
 def play_spare(random: Random) -> str:

@@ -20,8 +20,8 @@ from logstore import ChangeFailedError, LogDir, LogStore, LogStoreError, ManualC
 from logstore.fs.crash_disk import MachineDisks
 from logstore.staging import Candidate, Placement, list_staged, restore, stage
 from reconciler.simulator.checks import BrokenInvariantError
-from reconciler.simulator.drills.log_dirs.made import AT, add_replica, make_log_dir
 from reconciler.simulator.drills.looking import offsets_of
+from reconciler.simulator.drills.made import AT, add_replica, make_log_dir
 
 _OF_THE_DISK: Final = (errno.EIO, errno.EROFS, errno.ENXIO, errno.ESTALE)
 _OF_A_REQUEST: Final = (errno.ENOSPC, errno.EDQUOT, errno.EACCES)

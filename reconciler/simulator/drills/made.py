@@ -1,4 +1,4 @@
-"""Log dirs for the games of this folder, each with an identity and replicas, made as a broker or this engine does."""
+"""Log dirs for the games of the drills, each with an identity and replicas, made as a broker or this engine does."""
 
 from __future__ import annotations
 
