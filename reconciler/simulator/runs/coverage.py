@@ -105,6 +105,7 @@ EXPECTED: tuple[str, ...] = (
     *(f"drill_scene {name}" for name in ("created", "purger", "failed")),
     *(f"drill_repair undo_{what}" for what in ("nothing", "changed", "replaced", "gone")),
     *(f"drill_repair_fault {kind}" for kind in ("power", "system")),
+    *(f"drill_scan {what}" for what in ("ok", "missing", "empty", "malformed", "zero_id", "contradicts", "copies")),
     *(f"drill_by_hand {gate}" for gate in ("cluster", "epoch", "create", "sole-copy", "no-id", "internal")),
     *(f"drill_by_hand {which}" for which in ("older", "newer")),
     *(f"drill_plan stage_{what}" for what in ("none", "rewritten", "grown", "replaced", "gone", "held")),

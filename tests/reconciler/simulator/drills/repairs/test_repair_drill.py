@@ -1,4 +1,4 @@
-"""The drill of repairs: a sound engine keeps what it promises of them, and a mistake is noticed within a few seeds."""
+"""The drill of repairs and scans: a sound engine keeps its promises, and a mistake is noticed within a few seeds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from logstore.fs import Batch, write_new_file
 from logstore.repair import RepairStatus, backup, undo
 from logstore.repair.undo import Undone
+from logstore.scan import duplicates, metadata_file, replica
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills import drill_repairs
 from tests.reconciler.simulator.drills.counting import counted
@@ -19,7 +20,9 @@ SEEDS = 40
 def test_a_sound_engine_keeps_its_promises_and_a_seed_always_plays_the_same() -> None:
     reached = counted(drill_repairs, SEEDS, 0)
     undone = {f"drill_repair undo_{what}" for what in ("nothing", "changed", "replaced", "gone")}
-    assert reached.keys() == undone | {f"drill_repair_fault {kind}" for kind in ("power", "system")}
+    undone |= {f"drill_repair_fault {kind}" for kind in ("power", "system")}
+    scanned = ("ok", "missing", "empty", "malformed", "zero_id", "contradicts", "copies")
+    assert reached.keys() == undone | {f"drill_scan {what}" for what in scanned}
     assert counted(drill_repairs, 4, 0) == counted(drill_repairs, 4, 0)
 
 
@@ -50,15 +53,14 @@ def said_to_be_done(log_dir, files):
         (lambda patch: patch.setattr(undo, "remove_file", lambda *_: None), "the backup is gone: False"),
         (lambda patch: patch.setattr(undo, "Batch", Unsynced), "does not give its old bytes back"),
         (lambda patch: patch.setattr(backup, "change_files", lambda *_: {}), "and should one of"),
+        (lambda patch: patch.setattr(metadata_file, "_contradiction", lambda *_: None), "is scanned as"),
+        (lambda patch: patch.setattr(replica, "check_against_name", lambda found, _: found), "is scanned as"),
+        (lambda patch: patch.setattr(duplicates, "last_leader_epoch", lambda _: 7), "is scanned as"),
+        (lambda patch: patch.setattr(duplicates, "_live_twice", lambda _: frozenset()), "is scanned as"),
     ],
     ids=[
-        "not durable",
-        "not added to",
-        "put back anyhow",
-        "not put back",
-        "backup left",
-        "backup gone",
-        "not repaired",
+        *("not durable", "not added to", "anyhow", "not put back", "backup left", "backup gone", "not repaired"),
+        *("another topic", "ID of the name", "epoch", "no copies"),
     ],
 )
 def test_a_mistake_is_noticed(
