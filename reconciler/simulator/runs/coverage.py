@@ -88,7 +88,10 @@ EXPECTED: tuple[str, ...] = (
     *(f"drill_log_dir lock_{what}" for what in ("log_dir", "beside", "vanishing")),
     *(f"drill_log_dir restore_{what}" for what in ("done", "refused", "offline")),
     *(f"drill_log_dir {what}" for what in ("checkpoints", "checkpoints_damaged", "spare", "tier")),
-    *(f"drill_format {what}" for what in ("topic", "path", "suffix", "staged", "id", "identities", "due", "steps")),
+    *(
+        f"drill_format {what}"
+        for what in ("topic", "path", "suffix", "staged", "id", "identities", "due", "delay", "steps")
+    ),
     *(f"drill_format {what}" for what in ("offsets", "epochs", "metadata", "properties")),
     *(f"drill_format {what}" for what in ("leader_and_isr", "stop_replica", "drawn", "contradiction", "ids")),
     *(f"drill_format zookeeper {damage}" for damage in ("none", "snapshot", "log", "no log")),

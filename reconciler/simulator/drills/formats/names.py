@@ -2,7 +2,7 @@
 
 A name has its longest form at a length that no history's topic has, so lengths are drawn around it. What a name must be
 is put together by counting characters; nothing of ``layout`` is asked about what ``layout`` gave. Source: FACTS §1.2 to
-§1.4, §2.2, §3; KIP37-1, KIP516-12.
+§1.4, §2.2, §3; KIP37-1, KIP37-5, KIP516-12.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from layout.meta_properties import MetaProperties
 from layout.ours import StagedRecord
 from layout.scheme import Scheme, partition_path, sibling_staging_root
 from layout.topic import TopicPartition, check_full_topic_name
+from logstore import Settings
 from reconciler.simulator.checks import BrokenInvariantError
 
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
@@ -36,6 +37,8 @@ _TIERS: Final = ("", "", "", "org:", "org:apache:", "org::", ":", "deleting:", "
 _NUMBERS: Final = (0, 1, 7, 10, 999_999_999, 1_000_000_000, _MOST, _MOST + 1, -1)
 _IDS: Final = (0, 1, 2, 99, 100, 1 << 63, 1 << 64, (1 << 128) - 1)
 """What an ID may mean: numbers around the reserved ones, which are below 100 in a low half that has a sign."""
+
+_DEFAULT_MS: Final = {"delete.stale.topic.delay.ms": 14_400_000, "file.delete.delay.ms": 60_000}
 
 _STAGED_IN: Final = "deleting"
 """As KIP-516 and a real broker's operator know it."""
@@ -210,6 +213,20 @@ def _due(random: Random) -> None:
     _expect(f"whether {record} is due at {now_ms}", record.is_due(now_ms), now_ms - late_ms <= now_ms)
 
 
+def _delay(random: Random) -> None:
+    """The delay of a topic: its own, that of the nearest tier that has one, that of all, or the default."""
+    tiers = random.sample(("org", "apache", "a-b"), random.randrange(4))
+    topic = ":".join((*tiers, "orders"))
+    nearest = [topic, *("".join(f"{each}:" for each in tiers[:length]) for length in range(len(tiers), -1, -1))]
+    given = dict[str, dict[str, int]]()
+    for scope in (*nearest, "orders", "apache:", "org", "or:"):
+        if random.random() < 0.3:
+            given[scope] = {random.choice(sorted(_DEFAULT_MS)): random.randrange(1 << 30)}
+    for setting, default in _DEFAULT_MS.items():
+        wanted = next((given[scope][setting] for scope in nearest if setting in given.get(scope, {})), default)
+        _expect(f"{setting} of {topic} by {given}", Settings(given).of(topic, setting), wanted)
+
+
 _GAMES: Final[tuple[tuple[str, Callable[[Random], None]], ...]] = (
     ("topic", _full_name),
     ("path", _path),
@@ -218,4 +235,5 @@ _GAMES: Final[tuple[tuple[str, Callable[[Random], None]], ...]] = (
     ("id", _ids),
     ("identities", _identities),
     ("due", _due),
+    ("delay", _delay),
 )

@@ -13,6 +13,7 @@ import pytest
 from layout import checkpoint, directory_name, topic
 from layout.ids import DirectoryId, TopicId
 from layout.ours import intent
+from logstore import settings
 from reconciler.protocol import LeaderAndIsrRequest, TopicState, check, tables
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills import drill_formats
@@ -69,8 +70,9 @@ def uncounted(data: bytes) -> dict[tuple[str, int], int] | None:
         (lambda patch: patch.setattr(checkpoint, "_LINE_END", re.compile(rb"\r\n|\r|\n|$")), "what is saved"),
         (lambda patch: patch.setattr(tables, "id_of", TopicId), "cannot be read"),
         (lambda patch: patch.setattr(check, "_about_topics", lambda _: iter(())), "is accepted"),
+        (lambda patch: patch.setattr(settings, "_scopes", lambda topic: [topic, ""]), "delay.ms of"),
     ],
-    ids=["longest name", "longest directory", "reserved", "zero", "count", "half a line", "zero in bytes", "check"],
+    ids=["name", "directory", "reserved", "zero", "count", "half a line", "zero in bytes", "check", "tiers"],
 )
 def test_a_mistake_is_noticed(
     mistake: Callable[[pytest.MonkeyPatch], None], said: str, monkeypatch: pytest.MonkeyPatch
