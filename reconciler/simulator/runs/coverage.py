@@ -86,7 +86,7 @@ EXPECTED: tuple[str, ...] = (
     *(f"drill_file_fault {kind}" for kind in ("power", "system")),
     *(f"drill_log_dir ledger_{what}" for what in ("pages", "full")),
     *(f"drill_log_dir lock_{what}" for what in ("log_dir", "beside", "vanishing")),
-    *(f"drill_log_dir restore_{what}" for what in ("done", "refused", "offline")),
+    *(f"drill_log_dir {act}_{what}" for act in ("restore", "stage") for what in ("done", "refused", "offline")),
     *(f"drill_log_dir {what}" for what in ("checkpoints", "checkpoints_damaged", "spare", "tier")),
     *(
         f"drill_format {what}"

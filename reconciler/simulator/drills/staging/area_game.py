@@ -173,13 +173,11 @@ class AreaGame:
             each.may_be = {Where.STAGED if each.at in staged else Where.LIVE}
 
     def _after_an_error(self, chosen: list[_Replica]) -> None:
-        """What was refused is live as it was; a crash may bring it back, so there is one."""
+        """What was refused is live as it was, and after a crash too, unless the log dir is offline."""
         if self._log_dir.offline is None:
             for each in chosen:
                 each.may_be = {Where.LIVE}
             self._look()
-        for each in chosen:
-            each.may_be = {Where.LIVE, Where.STAGED}
         self._crash()
 
     def _restore(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -12,6 +13,7 @@ from layout.ours import encode_mark
 from layout.topic import TopicPartition
 from logstore.fs import Directory, Disk, replace_file
 from logstore.log_dir import CheckpointFiles, LedgerFile, LogDir, StagingLock, fallback_records, ledger, lock, log_dir
+from logstore.staging import run
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills import drill_log_dirs
 from reconciler.simulator.runs.coverage import EXPECTED
@@ -44,6 +46,12 @@ def given_back_over_newer(self: CheckpointFiles, partition: TopicPartition, offs
     for file, offset in offsets.items():
         self._entries[file][partition.topic, partition.partition] = offset
         self._changed.add(file)
+
+
+def said_to_be_written(self: LogDir) -> bool:
+    with suppress(OSError):
+        self.checkpoints.write(self.disk)
+    return True
 
 
 def parent_of_anything(opened: LogDir, folder: str, _: TopicPartition) -> Directory:
@@ -81,6 +89,8 @@ Patch = pytest.MonkeyPatch
             ),
             "the checkpoint entries are",
         ),
+        (lambda patch: patch.setattr(LogDir, "write_checkpoints", said_to_be_written), "the checkpoint entries are"),
+        (lambda patch: patch.setattr(run._Staging, "_unfinished", lambda _: {}), "the checkpoint entries are"),
         (lambda patch: patch.setattr(CheckpointFiles, "write", written_whatever_it_was), "left for a repair"),
         (lambda patch: patch.setattr(CheckpointFiles, "give_back", given_back_over_newer), "and should hold"),
         (lambda patch: patch.setattr(fallback_records, "_key", lambda _: "shared"), "the other copy is staged with"),
@@ -91,7 +101,16 @@ Patch = pytest.MonkeyPatch
     ],
     ids=[
         *("marked before the sync", "not written again", "room for a purge", "hard links", "lock", "staging lock"),
-        *("read-only", "unclean", "damaged checkpoint", "newer offsets", "shared fallback folder", "no namespace"),
+        *(
+            "read-only",
+            "unclean",
+            "offsets not written",
+            "offsets of a line",
+            "damaged checkpoint",
+            "newer offsets",
+            "shared fallback folder",
+            "no namespace",
+        ),
     ],
 )
 def test_a_mistake_is_noticed(mistake: Callable[[Patch], None], said: str, monkeypatch: Patch) -> None:
