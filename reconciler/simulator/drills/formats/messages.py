@@ -200,36 +200,43 @@ def _refused(data: bytes, version: Version, decode: Callable[[bytes, Version], o
 
 def _play_contradiction(random: Random) -> None:
     """A request that is wrong in itself is refused, by each of its reasons, and only then."""
-    request, reasons = _leader_and_isr(random), list[str]()
-    topics = list(request.topics)
-    if topics and random.random() < 0.6:
-        place, twice = random.randrange(len(topics)), random.choice(_CONTRADICTIONS)
-        first = topics[place]
-        state = first.partitions[0]
-        match twice:
-            case "name":
-                topics.append(first)
-            case "id":
-                topics[place] = replace(first, topic_id=TopicId(b"\1" * 16))
-                topics.append(TopicState("others", TopicId(b"\1" * 16), ()))
-            case "partition":
-                topics[place] = replace(first, partitions=(*first.partitions, state))
-            case "broker":
-                topics[place] = replace(first, partitions=(replace(state, isr=(3, 3)),))
-            case "zero":
-                topics[place] = replace(first, topic_id=TopicId(_ZERO))
-            case _:
-                topics[place] = replace(first, partitions=(replace(state, partition=-1),))
-        reasons.append(twice)
-    wrong = replace(request, topics=tuple(topics))
+    request = _leader_and_isr(random)
+    _check(request, "")
+    for what in _CONTRADICTIONS if request.topics else ():
+        topics = _contradicting(list(request.topics), random.randrange(len(request.topics)), what)
+        _check(replace(request, topics=tuple(topics)), what)
+
+
+def _contradicting(topics: list[TopicState], place: int, what: str) -> list[TopicState]:
+    first = topics[place]
+    state = first.partitions[0]
+    match what:
+        case "name":
+            topics.append(first)
+        case "id":
+            topics[place] = replace(first, topic_id=TopicId(b"\1" * 16))
+            topics.append(TopicState("others", TopicId(b"\1" * 16), ()))
+        case "partition":
+            topics[place] = replace(first, partitions=(*first.partitions, state))
+        case "broker":
+            topics[place] = replace(first, partitions=(replace(state, isr=(3, 3)),))
+        case "zero":
+            topics[place] = replace(first, topic_id=TopicId(_ZERO))
+        case _:
+            topics[place] = replace(first, partitions=(replace(state, partition=-1),))
+    return topics
+
+
+def _check(request: LeaderAndIsrRequest, what: str) -> None:
+    """Check a request in which one thing is wrong; empty: nothing."""
     try:
-        check_request(wrong, "it")
+        check_request(request, "it")
     except InvalidRequestError as error:
-        if not reasons or len(error.reasons) != 1:
-            raise BrokenInvariantError(f"{wrong} is refused, and {reasons or 'nothing'} is wrong: {error}") from error
+        if not what or len(error.reasons) != 1:
+            raise BrokenInvariantError(f"{request} is refused, and {what or 'nothing'} is wrong: {error}") from error
         return
-    if reasons:
-        raise BrokenInvariantError(f"a request with a {reasons[0]} that is wrong is accepted: {wrong}")
+    if what:
+        raise BrokenInvariantError(f"a request with a {what} that is wrong is accepted: {request}")
 
 
 def _play_ids(random: Random) -> None:

@@ -64,7 +64,7 @@ def uncounted(data: bytes) -> dict[tuple[str, int], int] | None:
         (lambda patch: patch.setattr(DirectoryId, "is_reserved", property(lambda self: False)), "reserved|is wrong"),
         (
             lambda patch: patch.setattr(TopicId, "is_zero", property(lambda self: False)),
-            "zero ID|path of|file of|is read",
+            "zero ID|a zero that|path of|file of|is read",
         ),
         (lambda patch: patch.setattr(checkpoint, "_as_written", uncounted), "checkpoint"),
         (lambda patch: patch.setattr(checkpoint, "_LINE_END", re.compile(rb"\r\n|\r|\n|$")), "what is saved"),
