@@ -32,6 +32,9 @@ _HEALTHY, _CUT_AFTER, _AWAY, _CLOSED = 0.55, 0.25, 0.2, 0.08
 """How likely nothing goes wrong in a change; the power is cut right after one; a disk is away at the next open; the
 store is closed and opened in order after a change."""
 
+_LONGEST_OPEN: Final = 12
+"""Changes of one disk in a long open."""
+
 _SCHEMES: Final = (Scheme.NAMESPACED, Scheme.NAMESPACED, Scheme.BY_TOPIC_ID, Scheme.FLAT, None, None)
 _IN_MEMORY: Final = frozenset({"offsets"})
 """Changes that are in memory when they could not be written, and go into the file with the next ones."""
@@ -172,15 +175,19 @@ def _after_an_error(game: Game, change: Change) -> None:
 
 
 def _reopen(game: Game) -> None:
-    """Open the store again, sometimes while a disk is away, which then comes back."""
+    """Open the store again, sometimes while a disk is away or fails, which then comes back."""
     bench, random = game.bench, game.random
     for number in bench.disks.offline:
         bench.disks.come_back(number)
     bench.make_room()
     if random.random() < _AWAY:
         number = random.randrange(len(bench.log_dirs))
-        bench.lose(number)
+        if random.random() < 0.5:
+            bench.lose(number)
+        else:
+            bench.disks.fail_after(number, random.randrange(_LONGEST_OPEN), random)
         bench.open()
+        bench.disks.disarm()
         if random.random() < 0.5:
             bench.close()
         else:
