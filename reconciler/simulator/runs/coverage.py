@@ -87,7 +87,8 @@ EXPECTED: tuple[str, ...] = (
     *(f"drill_log_dir ledger_{what}" for what in ("pages", "full")),
     *(f"drill_log_dir lock_{what}" for what in ("log_dir", "beside", "vanishing")),
     *(f"drill_log_dir {act}_{what}" for act in ("restore", "stage") for what in ("done", "refused", "offline")),
-    *(f"drill_log_dir {what}" for what in ("checkpoints", "checkpoints_damaged", "spare", "tier")),
+    *(f"drill_log_dir {what}" for what in ("checkpoints", "checkpoints_damaged", "spare", "half_purged")),
+    *(f"drill_log_dir {what}" for what in ("records", "tier", "place")),
     *(
         f"drill_format {what}"
         for what in ("topic", "path", "suffix", "staged", "id", "identities", "due", "delay", "steps")

@@ -13,14 +13,16 @@ from typing import Final
 from reconciler.simulator.drills.log_dirs.checkpoints import play_checkpoints
 from reconciler.simulator.drills.log_dirs.ledger import play_ledger
 from reconciler.simulator.drills.log_dirs.locks import play_lock
-from reconciler.simulator.drills.log_dirs.places import play_spare, play_tier
+from reconciler.simulator.drills.log_dirs.places import play_place, play_tier
+from reconciler.simulator.drills.log_dirs.records import play_records
 from reconciler.simulator.drills.log_dirs.refused import play_refused
+from reconciler.simulator.drills.log_dirs.spares import play_half_purged, play_spare
 
 _STEPS_PER_ROUND: Final = 40
 """Steps of a drill for each round of the games."""
 
 _ALWAYS: Final = (play_ledger, play_lock, play_refused)
-_IN_TURNS: Final = (play_checkpoints, play_spare, play_tier)
+_IN_TURNS: Final = (play_checkpoints, play_spare, play_tier, play_half_purged, play_records, play_place)
 """Games one of which is played in each round: two of them take long, and they have few cases."""
 
 

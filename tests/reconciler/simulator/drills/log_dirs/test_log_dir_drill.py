@@ -9,11 +9,21 @@ from contextlib import suppress
 import pytest
 
 from layout import checkpoint
-from layout.ours import encode_mark
+from layout.ours import StagedRecord, encode_mark
 from layout.topic import TopicPartition
 from logstore.fs import Directory, Disk, replace_file
-from logstore.log_dir import CheckpointFiles, LedgerFile, LogDir, StagingLock, fallback_records, ledger, lock, log_dir
-from logstore.staging import run
+from logstore.log_dir import (
+    CheckpointFiles,
+    FallbackRecords,
+    LedgerFile,
+    LogDir,
+    StagingLock,
+    fallback_records,
+    ledger,
+    lock,
+    log_dir,
+)
+from logstore.staging import placement, records, root_ledger, run
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.drills import drill_log_dirs
 from reconciler.simulator.runs.coverage import EXPECTED
@@ -52,6 +62,10 @@ def said_to_be_written(self: LogDir) -> bool:
     with suppress(OSError):
         self.checkpoints.write(self.disk)
     return True
+
+
+def path_of_the_record(_: LogDir, record: StagedRecord) -> str:
+    return record.path
 
 
 def parent_of_anything(opened: LogDir, folder: str, _: TopicPartition) -> Directory:
@@ -98,6 +112,10 @@ Patch = pytest.MonkeyPatch
             lambda patch: patch.setattr("logstore.store.create.open_replica_parent", parent_of_anything),
             "nobody made its namespace",
         ),
+        (lambda patch: patch.setattr(placement, "_same_mount", lambda *_: True), "are staged sibling"),
+        (lambda patch: patch.setattr(root_ledger, "check_record_of", lambda *_: None), "the line of"),
+        (lambda patch: patch.setattr(records, "restored_path", path_of_the_record), "the line of|is restored as"),
+        (lambda patch: patch.setattr(FallbackRecords, "read", lambda *_: None), "the other copy is staged with|is not"),
     ],
     ids=[
         *("marked before the sync", "not written again", "room for a purge", "hard links", "lock", "staging lock"),
@@ -110,6 +128,10 @@ Patch = pytest.MonkeyPatch
             "newer offsets",
             "shared fallback folder",
             "no namespace",
+            "another mount",
+            "line of another",
+            "path of another",
+            "spare records",
         ),
     ],
 )
