@@ -11,7 +11,7 @@ from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.plans import drill_plans
 from reconciler.simulator.drills.purging import drill_purging
 from reconciler.simulator.drills.repairs import drill_repairs
-from reconciler.simulator.drills.requests import drill_by_hand, drill_requests
+from reconciler.simulator.drills.requests import drill_by_hand, drill_requests, drill_troubled
 from reconciler.simulator.drills.scenes import drill_scenes
 from reconciler.simulator.drills.staging import drill_staging
 
@@ -31,4 +31,5 @@ __all__ = [
     "drill_requests",
     "drill_scenes",
     "drill_staging",
+    "drill_troubled",
 ]

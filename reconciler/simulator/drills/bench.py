@@ -52,6 +52,7 @@ class _Armed:
     kind: FaultKind
     after: int
     number: int
+    error: int | None
 
 
 class Bench:
@@ -66,9 +67,18 @@ class Bench:
         stagings: topic ID and partition → how often it was staged, or began to be.
     """
 
-    def __init__(self, folder: str, random: Random, log_dirs: int, scheme: Scheme | None, settings: Settings) -> None:
+    def __init__(
+        self,
+        folder: str,
+        random: Random,
+        log_dirs: int,
+        scheme: Scheme | None,
+        settings: Settings,
+        *,
+        kind_of_store: type[LogStore] = LogStore,
+    ) -> None:
         """Format the log dirs in a scheme; None: as a real broker does, without one."""
-        self._random, self.scheme = random, scheme
+        self._random, self.scheme, self._kind_of_store = random, scheme, kind_of_store
         self.disks = MachineDisks(folder, log_dirs + 1, self._passes)
         self.disks.disk.names = Random(random.getrandbits(32))
         self.clock, self.settings = ManualClock(), settings
@@ -100,7 +110,7 @@ class Bench:
 
     def _opened(self) -> LogStore:
         options = StoreOptions(self.clock, self.settings, self.disks.disk, self.fallback, 0, self.placement)
-        return LogStore.open(self.log_dirs, options)
+        return self._kind_of_store.open(self.log_dirs, options)
 
     def open(self) -> None:
         """Open the store, which recovers what a crash left."""
@@ -144,12 +154,15 @@ class Bench:
         self.disks.fail(number, self._random)
 
     @contextmanager
-    def fault(self, kind: FaultKind | None, after: int) -> Iterator[None]:
-        """Let something go wrong within, after so many changes, if it comes to as many."""
+    def fault(self, kind: FaultKind | None, after: int, error: int | None = None) -> Iterator[None]:
+        """Let something go wrong within, after so many changes, if it comes to as many.
+
+        ``error``: number of the error with which the system refuses a change; None: one is drawn.
+        """
         number = self._random.randrange(len(self.log_dirs))
         self.struck = False
         if kind is not None:
-            self._armed.append(_Armed(kind, after, number))
+            self._armed.append(_Armed(kind, after, number, error))
         try:
             yield
         finally:
@@ -168,7 +181,7 @@ class Bench:
             if each.kind is FaultKind.DISK:
                 self.disks.fail(each.number, self._random)
                 return
-            number = self._random.choice(_SYSTEM_ERRORS)
+            number = self._random.choice(_SYSTEM_ERRORS) if each.error is None else each.error
             raise OSError(number, os.strerror(number))
 
     def write(self, path: str, name: str, data: bytes) -> None:

@@ -15,14 +15,14 @@ from reconciler.simulator.drills.metadata import drill_metadata
 from reconciler.simulator.drills.plans import drill_plans
 from reconciler.simulator.drills.purging import drill_purging
 from reconciler.simulator.drills.repairs import drill_repairs
-from reconciler.simulator.drills.requests import drill_by_hand, drill_requests
+from reconciler.simulator.drills.requests import drill_by_hand, drill_requests, drill_troubled
 from reconciler.simulator.drills.scenes import drill_scenes
 from reconciler.simulator.drills.staging import drill_staging
 
 _ON_DISKS: Final = (drill_engine, drill_requests)
 _OF_DATA: Final = (drill_judgement, drill_metadata)
 _SEEDS_PER_LONG_ONE: Final = 3
-"""Of so many seeds one plays the drill of plans, which opens log dirs several times."""
+"""Of so many seeds one plays the drill of plans and the others that of a broker in trouble: both open log dirs often."""
 
 
 def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
@@ -44,4 +44,6 @@ def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
     drill_by_hand(seed, reach, steps)
     if seed % _SEEDS_PER_LONG_ONE == 0:
         drill_plans(seed, reach, steps)
+    else:
+        drill_troubled(seed, reach, steps)
     drill_scenes(seed, reach, steps)
