@@ -21,11 +21,11 @@ from reconciler.protocol import LeaderAndIsrRequest, RequestType
 from reconciler.simulator.drills.bench import FaultKind
 from reconciler.simulator.drills.requests.troubled_broker import REFUSALS, Hosted, TroubledBroker
 
-_CHANGED: Final = 0.35
+_CHANGED: Final = 0.25
 """How likely somebody changed a replica, and no change is refused."""
 
-_LONGEST: Final = 14
-"""Changes of a disk in what is asked for, about."""
+_LONGEST: Final = 10
+"""Of so many changes of a disk one is refused: more often one that stages than one that makes."""
 
 
 def play_recreated(game: TroubledBroker, random: Random) -> str:
@@ -108,7 +108,7 @@ class _Recreation:
 
     def refused(self) -> str:
         """Refuse one change, and send the request again, while a disk is away and when it is back."""
-        game, new = self.game, self.random.random() < 0.3
+        game, new = self.game, self.random.random() < 0.25
         request, error = self._request(self.epoch + 1, new=new), self.random.choice(self.random.choice(REFUSALS))
         with game.bench.fault(FaultKind.SYSTEM, self.random.randrange(_LONGEST), error):
             answers = game.answered(request)
