@@ -1,15 +1,16 @@
 """Drills an operator's plan: it is made of one state of the disks, and applied to what has become of them.
 
 In a history little changes between plan and apply that the plan has to notice. Here much does: a directory takes the
-place of another one, data changes and keeps its length, a hold is laid, a day goes by, the log dir is another one, the
-machine is another one. Then it is compared what is carried out, what is left and what is refused::
+place of another one or gets another topic ID, data changes and keeps its length, a hold is laid, a day goes by, the log
+dir is another one, the machine is another one. Then it is compared what is carried out, what is left and what is
+refused::
 
     refused    a plan of another machine, of another time or for other log dirs; not a byte changes
     left       an action on what is not the replica of the plan any more, or that a rule forbids by now
     done       every other one: staged it has its bytes still, and restored the name that the metadata gives it
 
-A second plan follows the first, by metadata that wants some of what was staged back, perhaps under another name.
-Source: DESIGN §6.
+A second plan follows the first, by metadata that wants some of what was staged back, perhaps under another name. Some
+games are about replicas that are live twice instead (``copies``). Source: DESIGN §6.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from reconciler.plan import (
 )
 from reconciler.policy import PolicyRules, parse_policy
 from reconciler.simulator.checks import BrokenInvariantError
+from reconciler.simulator.drills.plans.copies import play_copies
 from reconciler.simulator.drills.plans.machine import CLUSTER, NODE_ID, NOW_MS, Fate, Lying, Machine
 
 _STEPS_PER_GAME: Final = 40
@@ -52,6 +54,12 @@ _HOST: Final = "host"
 _TOPICS: Final = ("orders", "clicks", "payments", "audit")
 _PARTITIONS: Final = 2
 _CHANGES: Final = (*(Fate.NONE,) * 8, *Fate)
+_CHANGES_OF_STAGED: Final = (*(Fate.NONE,) * 3, *(each for each in Fate if each is not Fate.OTHER_ID))
+"""Fewer are staged, so something becomes of more of them. Their topic ID is the ledger's, whatever lies beside it."""
+
+_OF_COPIES: Final = 0.25
+"""How likely a game is about replicas that are live twice."""
+
 _REASONS: Final = (*("",) * 9, "machine", "age", "log_dir")
 """Why a whole plan is refused; empty: it is not."""
 
@@ -67,7 +75,11 @@ def drill_plans(seed: int, reach: Callable[[str], None], steps: int) -> None:
     random = Random(f"{seed}/plan drill")
     for _ in range(steps // _STEPS_PER_GAME):
         with memory_folder() as folder:
-            game = _Game(random, Machine(folder, random), reach)
+            machine = Machine(folder, random)
+            if random.random() < _OF_COPIES:
+                play_copies(random, machine, reach)
+                continue
+            game = _Game(random, machine, reach)
             if game.play(game.some_wanted()):
                 game.play(game.wanted_back())
 
@@ -102,7 +114,8 @@ class _Game:
         self._check_plan(plan, wanted)
         if not plan.actions:
             return True
-        changes = {each.fingerprint: random.choice(_CHANGES) for each in plan.actions}
+        drawn_of = {ActionKind.STAGE: _CHANGES, ActionKind.RESTORE: _CHANGES_OF_STAGED}
+        changes = {each.fingerprint: random.choice(drawn_of[each.kind]) for each in plan.actions}
         for each in plan.actions:
             machine.change(_path(each), changes[each.fingerprint])
         rules, held = self._rules()

@@ -22,6 +22,7 @@ CLUSTER: Final = "drilled-cluster-00001"
 NODE_ID: Final = 7
 NOW_MS: Final = 4_000_000_000_000
 LOG_FILE: Final = "00000000000000000000.log"
+_EPOCH_FILE: Final = "leader-epoch-checkpoint"
 _DATE: Final = "#Thu Jan 01 00:00:00 UTC 1970"
 _WRITTEN_NS: Final = (NOW_MS - 7_200_000) * 1_000_000
 _NEW: Final = "new"
@@ -35,6 +36,7 @@ class Fate(StrEnum):
     GROWN = "grown"
     REPLACED = "replaced"
     GONE = "gone"
+    OTHER_ID = "other_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,19 @@ class Machine:
         }
         self._write(self._random.choice(self.log_dirs), name, files)
 
+    def add_copies(self, name: str, topic_id: TopicId) -> str:
+        """Put a replica into both log dirs; gives the path of the copy with the later leader epoch."""
+        better, epoch = self._random.choice(self.log_dirs), self._random.randint(1, 9)
+        for log_dir in self.log_dirs:
+            last = epoch if log_dir == better else self._random.randrange(epoch)
+            files = {
+                LOG_FILE: self._random.randbytes(self._random.randint(1, 80)),
+                _EPOCH_FILE: f"0\n1\n{last} 0\n".encode(),
+                partition_metadata.FILE_NAME: partition_metadata.encode(topic_id),
+            }
+            self._write(log_dir, name, files)
+        return f"{better}/{name}"
+
     def _write(self, folder: str, name: str, files: Mapping[str, bytes]) -> None:
         with Directory.open(folder) as parent, make_directory(self._disk, parent, name) as replica:
             for file, data in files.items():
@@ -111,6 +126,11 @@ class Machine:
                 replace_file(self._disk, replica, LOG_FILE, data)
             self._writes += 1
             self._date(f"{path}/{LOG_FILE}", _WRITTEN_NS + self._writes * 1_000_000)
+        elif change is Fate.OTHER_ID:
+            with Directory.open(path) as replica:
+                data = partition_metadata.encode(TopicId(self._random.randbytes(16)))
+                replace_file(self._disk, replica, partition_metadata.FILE_NAME, data)
+            self._date(f"{path}/{partition_metadata.FILE_NAME}")
         elif change is not Fate.NONE:
             files = _files(path)
             with Directory.open(folder) as parent:
