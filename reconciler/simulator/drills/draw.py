@@ -22,7 +22,7 @@ from reconciler.simulator.drills.staging import drill_staging
 _ON_DISKS: Final = (drill_engine, drill_requests)
 _OF_DATA: Final = (drill_judgement, drill_metadata)
 _SEEDS_PER_LONG_ONE: Final = 3
-"""Of so many seeds one plays the drill of plans and the others that of a broker in trouble: both open log dirs often."""
+"""Of so many seeds one plays the drill of plans, the others that of a broker in trouble; both open log dirs often."""
 
 
 def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
