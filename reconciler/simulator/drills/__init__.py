@@ -1,5 +1,6 @@
 """Short games beside a history, each with one part of the engine alone, whose rare cases a cluster seldom comes to."""
 
+from reconciler.simulator.drills.controller import drill_controller
 from reconciler.simulator.drills.draw import drill
 from reconciler.simulator.drills.engine import drill_engine
 from reconciler.simulator.drills.files import drill_files
@@ -18,6 +19,7 @@ from reconciler.simulator.drills.staging import drill_staging
 __all__ = [
     "drill",
     "drill_by_hand",
+    "drill_controller",
     "drill_engine",
     "drill_files",
     "drill_formats",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from reconciler.simulator.drills.controller import drill_controller
 from reconciler.simulator.drills.engine import drill_engine
 from reconciler.simulator.drills.files import drill_files
 from reconciler.simulator.drills.formats import drill_formats
@@ -47,3 +48,4 @@ def drill(seed: int, reach: Callable[[str], None], steps: int) -> None:
     else:
         drill_troubled(seed, reach, steps)
     drill_scenes(seed, reach, steps)
+    drill_controller(seed, reach, steps)
