@@ -13,6 +13,7 @@ from typing import Final
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import KafkaError
+from reconciler.protocol import LeaderAndIsrRequest, RequestType
 from reconciler.simulator.checks import BrokenInvariantError
 from reconciler.simulator.controller import Controller, ControllerSettings
 from reconciler.simulator.drills.controller.broker import Held, ScriptedBroker
@@ -57,7 +58,11 @@ class ControllerBench:
     """
 
     def __init__(self, random: Random, *, topic_ids: bool = True, unclean: bool = False) -> None:
-        """Register all brokers, and let one of two controllers be elected."""
+        """Register all brokers, and let one of two controllers be elected.
+
+        Raises:
+            BrokenInvariantError: a broker is not sent one request that says that it is to have nothing.
+        """
         self.random, self.world = random, World(random.getrandbits(32))
         self.zookeeper = ZooKeeper(self.world.timers("zookeeper"))
         self.admin = self.zookeeper.session("admin")
@@ -71,6 +76,10 @@ class ControllerBench:
         for number in HOSTS:
             self.start_controller(number, topic_ids=topic_ids)
         self.settle()
+        kind = RequestType.FULL if topic_ids else RequestType.UNSPECIFIED
+        for number, broker in self.brokers.items():
+            asked = [(each.type, each.topics) for each in broker.of(LeaderAndIsrRequest)]
+            expect(f"what broker {number} of an empty cluster is to have", asked, [(kind, ())])
 
     @property
     def controller(self) -> Controller:
