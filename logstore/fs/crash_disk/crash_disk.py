@@ -53,6 +53,7 @@ class CrashDisk(Disk):
 
     def mounted(self, volume: Volume) -> None:
         """Accept changes for everything on a disk now, and forget its former inodes."""
+        volume.changes += 1
         for inode in [inode for inode, (found, _) in self._places.items() if found is volume]:
             del self._places[inode]
         self._places.update({inode: (volume, node) for node, inode in volume.inodes.items()})
@@ -104,7 +105,8 @@ class CrashDisk(Disk):
 
     def set_modified(self, descriptor: int, nanoseconds: int) -> None:
         """Set the time; no crash takes that back, because nothing depends on it here."""
-        self._at(descriptor)
+        volume, _ = self._at(descriptor)
+        volume.changes += 1
         super().set_modified(descriptor, nanoseconds)
 
     def sync(self, descriptor: int) -> None:
@@ -198,6 +200,7 @@ class CrashDisk(Disk):
         """Find the place of a change; raise when the power, the disk or its space fails now."""
         self._passes()
         volume, node = self._at(descriptor)
+        volume.changes += 1
         if volume.fails_in is not None:
             if volume.fails_in <= 0:
                 self.fail(volume)

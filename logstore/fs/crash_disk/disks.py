@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from random import Random
-from typing import Self
+from typing import NamedTuple, Self
 
 from layout import meta_properties
 from logstore.fs.crash_disk.crash_disk import CrashDisk
@@ -36,6 +36,20 @@ _OFFLINE, _UNLINKED, _RUINS = ".offline", ".unlinked", ".ruins"
 
 _IN_MEMORY = "/dev/shm"
 """The parent of folders in memory, where the system has it."""
+
+
+class DiskVersion(NamedTuple):
+    """What tells the contents of a disk from those before: as long as it is equal, nothing on the disk was changed.
+
+    Attributes:
+        serial: number of the disk, which no other disk of the machine ever had.
+        changes: how often it was changed, or mounted, so far; a change counts as soon as it is asked for.
+        is_offline: the disk failed.
+    """
+
+    serial: int
+    changes: int
+    is_offline: bool
 
 
 class MachineDisks:
@@ -99,6 +113,11 @@ class MachineDisks:
     def serial(self, number: int) -> int:
         """The serial number of a disk, which no other disk of this machine ever had."""
         return self._volumes[number].serial
+
+    def version(self, number: int) -> DiskVersion:
+        """The version of what a disk holds, so that what is read of it can be kept until it changes."""
+        volume = self._volumes[number]
+        return DiskVersion(volume.serial, volume.changes, volume.is_offline)
 
     def is_empty(self, number: int) -> bool:
         """Whether a working disk has no log dir yet, or an unfinished one, so that it has to be formatted."""

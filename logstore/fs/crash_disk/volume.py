@@ -33,6 +33,7 @@ class Volume:
         orphan_names: file → its names in that folder.
         fails_in: number of changes after which it fails; None: it does not fail.
         fails_by: decides what is lost when it fails.
+        changes: how often it was changed, or mounted, so far.
         is_offline: every call fails with EIO.
         is_full: every call that needs space fails with ENOSPC.
     """
@@ -47,6 +48,7 @@ class Volume:
         self.fails_in: int | None = None
         self.fails_by: Random | None = None
         self.is_offline = self.is_full = False
+        self.changes = 0
         self._nodes = ROOT
         self._orphans_made = 0
 

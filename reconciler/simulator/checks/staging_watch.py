@@ -27,6 +27,7 @@ from layout.ours import StagedRecord
 from layout.scheme import STAGING_DIR
 from layout.topic import TopicPartition
 from logstore import DELETE_DELAY, STALE_DELAY, LogStoreError, Settings
+from logstore.fs.crash_disk import DiskVersion
 from logstore.log_dir import read_offset_checkpoints
 from logstore.purge import Purged
 from logstore.store import Entry, LogStore
@@ -65,6 +66,7 @@ class _LastLook:
         staged: serial of a disk → name → record, of the replicas that are staged there.
         names: serial of a disk → name → when it was seen first, by the machine's time; None: it was staged while the
             broker was down or starting, so that the time is not known.
+        versions: serial of a disk → its version when its names were read last.
         purged: records of the replicas that were reported as purged since.
         changed: whether its disks were changed since.
         was_down: whether the broker was down since.
@@ -79,6 +81,7 @@ class _LastLook:
     live: Mapping[tuple[str, int], Entry] = field(default_factory=dict)
     staged: dict[int, dict[str, StagedRecord | None]] = field(default_factory=dict)
     names: dict[int, dict[str, int | None]] = field(default_factory=dict)
+    versions: dict[int, DiskVersion] = field(default_factory=dict)
     purged: list[StagedRecord] = field(default_factory=list)
     changed: bool = True
     was_down: bool = True
@@ -109,8 +112,10 @@ class StagingWatch:
         if record.due_ms > now_ms:
             yield f"{member.name} purged {purged.location}, {_too_early(record, now_ms)}"
 
-    def look_inside(self, member: Member, now_ms: int) -> Iterator[str]:
+    def look_inside(self, member: Member, now_ms: int, *, everywhere: bool = False) -> Iterator[str]:
         """Check the names between two changes of a disk, within an event, and yield what is wrong.
+
+        ``everywhere``: also on a disk that was not changed through its machine since the last look, as by hand.
 
         A replica that is staged and restored at once is seen only here. Only names are read, because nothing else can
         be read safely in the middle of a change.
@@ -119,8 +124,11 @@ class StagingWatch:
         seen.changed = True
         seen.was_down |= not member.running
         for number in disks.online:
-            serial = disks.serial(number)
+            serial, version = disks.serial(number), disks.version(number)
             known = seen.names.setdefault(serial, {})
+            if seen.versions.get(serial) == version and not everywhere:
+                continue  # another disk was changed
+            seen.versions[serial] = version
             names = _staged_names(f"{disks.log_dirs[number]}/{STAGING_DIR}")
             if names == known.keys():
                 continue
@@ -143,7 +151,7 @@ class StagingWatch:
         if not (everywhere or seen.changed) and member.running and member.broker.store is seen.store:
             seen.settings = seen.store.settings
             return
-        yield from self.look_inside(member, now_ms)
+        yield from self.look_inside(member, now_ms, everywhere=everywhere)
         seen.changed = False
         if not member.running:
             seen.store, seen.live, seen.at_start = None, {}, frozenset()
@@ -192,7 +200,7 @@ class StagingWatch:
         for number in disks.online:
             log_dir, serial = disks.log_dirs[number], disks.serial(number)
             known = seen.staged.setdefault(serial, {})
-            names = _staged_names(f"{log_dir}/{STAGING_DIR}")
+            names = seen.names[serial].keys()
             same = names == known.keys() and member.broker.store is seen.store
             if same or log_dir in member.broker.store.offline:
                 continue

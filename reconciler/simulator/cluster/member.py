@@ -10,10 +10,11 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 from layout.topic import TopicPartition
 from logstore import check_fields
-from logstore.fs.crash_disk import MachineDisks
+from logstore.fs.crash_disk import DiskVersion, MachineDisks
 from logstore.purge import Purged
 from reconciler.errors import UsageError
 from reconciler.protocol import DeletePartitionsRequest, DeletePartitionsResponse
@@ -88,6 +89,7 @@ class Member:
         network: as its broker sees it, with a callback for every answer.
         changing: called before every change to a disk.
         purged: called with each directory that the broker deletes for ever.
+        scanned: path of a log dir → the version of its disk when it was scanned last, and the rows that the scan gave.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class Member:
         self.disks.disk.names = world.randomness(f"names on {self.name}")
         self.changing: Callable[[], None] = lambda: None
         self.purged: Callable[[Purged], None] = lambda purged: None
+        self.scanned: dict[str, tuple[DiskVersion, list[dict[str, Any]]]] = {}
         self.network = WatchedNetwork(world.network)
         self._admin: tuple[Controller, Admin] | None = None
         self.broker = SimulatedBroker(

@@ -172,7 +172,7 @@ def test_a_scan_that_takes_a_failed_disk_for_a_good_one_is_reported(
         for seen in scan_all(log_dirs, **given):
             rows = seen.rows.to_pylist()
             changed = [{**row, "metadata_state": "ok"} if row["kind"] == "log_dir" else row for row in rows]
-            yield SimpleNamespace(rows=pa.Table.from_pylist(changed, seen.rows.schema))
+            yield SimpleNamespace(log_dir=seen.log_dir, rows=pa.Table.from_pylist(changed, seen.rows.schema))
 
     monkeypatch.setattr(expected, "scan_all", blind)
     assert f"broker-1: the scan calls {failed} ok" in audit_differences(cluster)
