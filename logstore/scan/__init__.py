@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from logstore.scan.metadata_file import METADATA_LIMIT, judge_metadata, read_metadata_file, read_topic_id
     from logstore.scan.observation import Observation
     from logstore.scan.replica import ScanOptions, replica_created_ms, scan_directories
-    from logstore.scan.scanner import scan, scan_all
+    from logstore.scan.scanner import LiveReplica, scan, scan_all, scan_live
     from logstore.scan.startup_view import (
         METADATA_LOG,
         DirectorySeen,
@@ -29,7 +29,7 @@ else:
             "metadata_file": ("METADATA_LIMIT", "judge_metadata", "read_metadata_file", "read_topic_id"),
             "observation": ("Observation",),
             "replica": ("ScanOptions", "replica_created_ms", "scan_directories"),
-            "scanner": ("scan", "scan_all"),
+            "scanner": ("LiveReplica", "scan", "scan_all", "scan_live"),
             "startup_view": (
                 "DirectorySeen",
                 "FileDamage",
@@ -49,6 +49,7 @@ __all__ = [
     "FileDamage",
     "Folder",
     "Listing",
+    "LiveReplica",
     "NameRule",
     "Observation",
     "ScanOptions",
@@ -64,4 +65,5 @@ __all__ = [
     "scan",
     "scan_all",
     "scan_directories",
+    "scan_live",
 ]

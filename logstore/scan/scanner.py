@@ -15,7 +15,9 @@ import itertools
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 from layout import clean_shutdown
 from layout.meta_properties import MetaProperties
@@ -32,12 +34,27 @@ from logstore.log_dir import (
     read_offset_checkpoints,
 )
 from logstore.parallel import processors, spread
-from logstore.rows import Kind, LogDirFacts, MetadataState, plain_row
+from logstore.rows import VARYING, Columns, Kind, LogDirFacts, MetadataState, by_column, plain_row, utf8
 from logstore.scan.duplicates import ReplicaSet, with_leader_epochs
 from logstore.scan.observation import Observation
 from logstore.scan.replica import ScanOptions, ledger_elsewhere
-from logstore.scan.walk import WalkResult, walk_log_dir
+from logstore.scan.walk import WalkResult, walk, walk_log_dir
 from logstore.tunables import LOG_DIR_ROWS_AT_ONCE, PROCESSES_PAY_FROM
+
+Seen = TypeVar("Seen")
+"""What a scan of one log dir gives; it can be pickled."""
+
+LiveReplica: TypeAlias = tuple[str, int, str | None, str, str, int]
+"""Topic, partition, topic ID, path of the directory below the log dir, metadata state and inode, as in the rows."""
+
+
+class LiveReplicas(NamedTuple):
+    """The live replicas of one log dir; with another state than ``ok`` they are not known."""
+
+    log_dir: str
+    state: MetadataState
+    problem: str | None
+    replicas: list[LiveReplica]
 
 
 def scan(
@@ -152,20 +169,73 @@ def _scan_each(
     log_dirs: Sequence[str], sizes: bool, jobs: int | None, fallback: FallbackRecords | None
 ) -> list[tuple[Observation, ReplicaSet]]:
     """Scan log dirs: many small ones each by one process, other ones one after the other by all processes."""
+    if not _pays_processes(log_dirs, jobs):
+        return [_scan(log_dir, sizes, jobs, fallback) for log_dir in log_dirs]
+    from logstore.rows import to_batch  # noqa: F401 - before the fork, so that the processes share one import of Arrow
+
+    return _spread_log_dirs(log_dirs, jobs, lambda log_dir: _scan(log_dir, sizes, 0, fallback))
+
+
+def scan_live(log_dirs: Sequence[str], *, jobs: int | None = None) -> list[LiveReplicas]:
+    """Find the live replicas of log dirs, as a broker does when it starts, in the order given.
+
+    Neither sizes, checkpoints nor locks are looked at, and nothing is made for Arrow.
+
+    Args:
+        log_dirs: their absolute paths.
+        jobs: processes that scan, as for :func:`scan_all`.
+    """
+    if _pays_processes(log_dirs, jobs):
+        return _spread_log_dirs(log_dirs, jobs, lambda log_dir: _scan_live(log_dir, 0))
+    return [_scan_live(log_dir, jobs) for log_dir in log_dirs]
+
+
+def _scan_live(log_dir: str, jobs: int | None) -> LiveReplicas:
+    found = _find(log_dir)[1] or read_identity(log_dir)
+    if found.state is not MetadataState.OK:
+        return LiveReplicas(log_dir, found.state, found.problem, [])
+    try:
+        pieces, rows = walk(log_dir, found.scheme, ScanOptions(sizes=False), jobs, _live_of)
+    except OSError as error:
+        return LiveReplicas(log_dir, MetadataState.UNREADABLE, f"the log dir {refusal(error)}", [])
+    # A broker follows a link that has a replica's name.
+    return LiveReplicas(log_dir, found.state, found.problem, [*chain.from_iterable(pieces), *_live_of(by_column(rows))])
+
+
+def _live_of(columns: Columns) -> list[LiveReplica]:
+    of = dict(zip(VARYING, columns, strict=True))
+    topics, paths = _as_utf8(of["topic"]), _as_utf8(of["name"])
+    names = (topics, of["partition"], of["topic_id"], paths, of["metadata_state"], of["inode"])
+    live = Kind.LIVE.value
+    found = (each for kind, each in zip(of["kind"], zip(*names, strict=True), strict=True) if kind == live)
+    return cast("list[LiveReplica]", [each for each in found if each[0] is not None])
+
+
+def _as_utf8(texts: Sequence[str | int | None]) -> Sequence[str | int | None]:
+    """Spell names of bytes that are not UTF-8 as the rows of a scan do."""
+    try:
+        "".join(text for text in texts if isinstance(text, str)).encode()
+    except UnicodeEncodeError:
+        return [utf8(text) if isinstance(text, str) else text for text in texts]
+    return texts
+
+
+def _pays_processes(log_dirs: Sequence[str], jobs: int | None) -> bool:
+    """Whether it pays to have each log dir scanned by one process, several at a time."""
     many = jobs is not None or sum(map(_links, log_dirs)) >= PROCESSES_PAY_FROM
     processes = processors() if jobs is None else jobs
     # With a single process that scans whole log dirs, this one would only wait.
-    if not many or processes < 2 or len(log_dirs) < 2 * processes:
-        return [_scan(log_dir, sizes, jobs, fallback) for log_dir in log_dirs]
-    import pickle
+    return many and processes >= 2 and len(log_dirs) >= 2 * processes
 
-    from logstore.rows import to_batch  # noqa: F401 - before the fork, so that the processes share one import of Arrow
+
+def _spread_log_dirs(log_dirs: Sequence[str], jobs: int | None, one: Callable[[str], Seen]) -> list[Seen]:
+    import pickle
 
     def scanned(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, bytes]]:
         for number, log_dir in numbered:
-            yield number, pickle.dumps(_scan(log_dir, sizes, 0, fallback))
+            yield number, pickle.dumps(one(log_dir))
 
-    return spread(scanned, log_dirs, processes, lambda _, seen: pickle.loads(seen))
+    return spread(scanned, log_dirs, processors() if jobs is None else jobs, lambda _, seen: pickle.loads(seen))
 
 
 def _links(log_dir: str) -> int:

@@ -1,18 +1,19 @@
 """Scans all directories of a log dir, by as many processes as asked for and as many threads as pay.
 
 Directories are scanned in units while the log dir is still listed. Workers return only the values that differ from row
-to row. This process imports Arrow meanwhile, and makes batches as results come. When directories vanished meanwhile,
-the log dir is listed once more, and new directories are scanned: so a directory that a live broker renamed is found
-under its new name. Nearly all directories take the ``fast_path``; the others are scanned one by one (``replica``).
+to row. This process imports Arrow meanwhile, if rows are wanted, and makes batches as results come. When directories
+vanished meanwhile, the log dir is listed once more, and new directories are scanned: so a directory that a live broker
+renamed is found under its new name. Nearly all directories take the ``fast_path``; the others are scanned one by one
+(``replica``).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from layout.scheme import Scheme
 from logstore.parallel import AdaptiveThreadPool, processors, spread
@@ -30,6 +31,10 @@ from logstore.tunables import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+Piece = TypeVar("Piece")
+"""What is made of the columns of one batch of directories."""
 
 
 class WalkResult(NamedTuple):
@@ -51,6 +56,24 @@ _PieceResult: TypeAlias = tuple[FastPathResult | None, Columns | None]
 
 
 def walk_log_dir(log_dir: str, scheme: Scheme | None, options: ScanOptions, jobs: int | None) -> WalkResult:
+    """Scan every directory of a log dir into Arrow batches; the arguments and errors are those of :func:`walk`."""
+    replicas = ReplicaSet()
+
+    def batch(columns: Columns) -> pa.RecordBatch:
+        # Imported here, while the workers scan, because Arrow takes as long as a scan of twenty thousand directories.
+        from logstore.rows import columns_to_batch
+
+        replicas.add(columns)
+        return columns_to_batch(columns)
+
+    batches, rows = walk(log_dir, scheme, options, jobs, batch)
+    replicas.add(by_column(rows))  # a broker follows a link that has a replica's name
+    return WalkResult(batches, rows, replicas)
+
+
+def walk(
+    log_dir: str, scheme: Scheme | None, options: ScanOptions, jobs: int | None, keep: Callable[[Columns], Piece]
+) -> tuple[list[Piece], list[Row]]:
     """Scan every directory of a log dir.
 
     Args:
@@ -59,20 +82,29 @@ def walk_log_dir(log_dir: str, scheme: Scheme | None, options: ScanOptions, jobs
         options: what to read of each directory.
         jobs: processes that scan, while this one lists and makes batches; 0: this one scans too; None: as many as pay.
             A single unit of directories never pays for a process.
+        keep: makes of the columns of a batch what is returned.
+
+    Returns:
+        What was made of the directories, batch by batch; and the rows of everything else.
 
     Raises:
         OSError: the log dir itself cannot be listed.
     """
-    listing, replicas = Listing(), ReplicaSet()
-    found = list_in_batches(log_dir, scheme, listing, DIRECTORIES_PER_UNIT)
-    batches = _walk_batches(log_dir, found, options, jobs, replicas)
-    if sum(batch.num_rows for batch in batches) < sum(len(folder.names) for folder in listing.places):
+    listing, found = Listing(), 0
+
+    def counted(columns: Columns) -> Piece:
+        nonlocal found
+        found += len(columns[0])
+        return keep(columns)
+
+    folders = list_in_batches(log_dir, scheme, listing, DIRECTORIES_PER_UNIT)
+    pieces = _walk_batches(log_dir, folders, options, jobs, counted)
+    if found < sum(len(folder.names) for folder in listing.places):
         again = list_log_dir(log_dir, scheme)
         new = batches_of(_new_folders(listing, again), DIRECTORIES_PER_UNIT)
-        batches += _walk_batches(log_dir, new, options, 0, replicas)
+        pieces += _walk_batches(log_dir, new, options, 0, keep)
         listing = again
-    replicas.add(by_column(listing.rows))  # a broker follows a link that has a replica's name
-    return WalkResult(batches, listing.rows, replicas)
+    return pieces, listing.rows
 
 
 def _new_folders(before: Listing, after: Listing) -> list[Folder]:
@@ -86,9 +118,13 @@ def _new_folders(before: Listing, after: Listing) -> list[Folder]:
 
 
 def _walk_batches(
-    log_dir: str, batches: Iterable[FolderBatch], options: ScanOptions, jobs: int | None, replicas: ReplicaSet
-) -> list[pa.RecordBatch]:
-    """Scan all directories of some batches; return Arrow batches in the same order."""
+    log_dir: str,
+    batches: Iterable[FolderBatch],
+    options: ScanOptions,
+    jobs: int | None,
+    keep: Callable[[Columns], Piece],
+) -> list[Piece]:
+    """Scan all directories of some batches; return what ``keep`` makes of each, in the same order."""
     listed: dict[int, FolderBatch] = {}
     entered = False
 
@@ -106,18 +142,13 @@ def _walk_batches(
             for number, task in tasks:
                 yield number, pool.map(_pieces(task, entered), WAITS_PAY_THREADS_FROM)
 
-    def batch(number: int, results: Sequence[_PieceResult]) -> pa.RecordBatch:
-        # Imported here, while the workers scan, because Arrow takes as long as a scan of twenty thousand directories.
-        from logstore.rows import columns_to_batch
-
-        columns = _columns(listed.pop(number), results, options)
-        replicas.add(columns)
-        return columns_to_batch(columns)
+    def piece(number: int, results: Sequence[_PieceResult]) -> Piece:
+        return keep(_columns(listed.pop(number), results, options))
 
     fewest = PROCESSES_PAY_FROM if jobs is None else DIRECTORIES_PER_UNIT + 1
     begun, tasks = _begin(_tasks(batches, listed), fewest)
     jobs = processors() if jobs is None else jobs
-    return spread(scan_tasks, tasks, 0 if begun < fewest else jobs, batch, enter)
+    return spread(scan_tasks, tasks, 0 if begun < fewest else jobs, piece, enter)
 
 
 def _tasks(batches: Iterable[FolderBatch], listed: dict[int, FolderBatch]) -> Iterator[_Task]:

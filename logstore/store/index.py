@@ -6,20 +6,15 @@ thread-safe by itself: ``OpenStore`` guards it with a lock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.arguments import check_argument
 from logstore.errors import InvalidArgumentError
-from logstore.rows import Kind
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_COLUMNS = ("kind", "topic", "partition", "topic_id", "name", "metadata_state", "inode")
+from logstore.scan import LiveReplica
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +63,14 @@ class ReplicaIndex:
         A broker would not start with them (FACTS §1.7).
         """
 
-    def load(self, log_dir: str, rows: pa.Table) -> None:
-        """Add the replicas of one log dir from its scan (:data:`logstore.rows.ROW_SCHEMA`)."""
-        entries, live, count = self._entries, Kind.LIVE.value, 0
-        columns = (rows.column(name).to_pylist() for name in _COLUMNS)
-        for kind, topic, partition, topic_id, path, state, inode in zip(*columns, strict=True):
-            if kind == live and topic is not None:
-                count += 1
-                key, entry = (topic, partition), Entry(log_dir, path, topic_id, state, inode)
-                if entries.setdefault(key, entry) is not entry:
-                    self.duplicates.append(replica_of(TopicPartition(*key), entry))
-        self.counts[log_dir] = count
+    def load(self, log_dir: str, replicas: Sequence[LiveReplica]) -> None:
+        """Add the replicas of one log dir, as :func:`logstore.scan.scan_live` found them."""
+        entries = self._entries
+        for topic, partition, topic_id, path, state, inode in replicas:
+            key, entry = (topic, partition), Entry(log_dir, path, topic_id, state, inode)
+            if entries.setdefault(key, entry) is not entry:
+                self.duplicates.append(replica_of(TopicPartition(*key), entry))
+        self.counts[log_dir] = len(replicas)
         self._topics = None
 
     def get(self, partition: TopicPartition) -> Replica | None:

@@ -30,7 +30,7 @@ from logstore.fs import Disk
 from logstore.journal import finish_intents, make_missing_namespace_dirs
 from logstore.log_dir import FallbackRecords, LogDir
 from logstore.rows import MetadataState
-from logstore.scan import scan_all
+from logstore.scan import scan_live
 from logstore.settings import Settings
 from logstore.staging import Placement
 from logstore.store.index import Entry, Replica, ReplicaIndex
@@ -149,16 +149,16 @@ class OpenStore:
         """Scan all log dirs that are online again; a log dir that cannot be read goes offline with its replicas."""
         with self.changing:
             online = [path for path, log_dir in self._log_dirs.items() if log_dir.offline is None]
-            observations = list(scan_all(online, sizes=False, jobs=self._jobs))
-            for observation in observations:
-                if observation.state is not MetadataState.OK:
+            seen = scan_live(online, jobs=self._jobs)
+            for each in seen:
+                if each.state is not MetadataState.OK:
                     # A log dir that cannot be read holds unknown replicas, and must not be taken for empty.
-                    log_dir = self._log_dirs[observation.log_dir]
-                    log_dir.go_offline(f"{log_dir.path} is offline, because it cannot be read: {observation.problem}")
+                    log_dir = self._log_dirs[each.log_dir]
+                    log_dir.go_offline(f"{log_dir.path} is offline, because it cannot be read: {each.problem}")
             fresh = ReplicaIndex()
-            for observation in observations:
-                if observation.state is MetadataState.OK:
-                    fresh.load(observation.log_dir, observation.rows)
+            for each in seen:
+                if each.state is MetadataState.OK:
+                    fresh.load(each.log_dir, each.replicas)
             with self._looking:
                 for replica in self._index:
                     # A replica on a disk that failed still lies there, and must not be created again elsewhere.

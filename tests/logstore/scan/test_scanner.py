@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from logstore.log_dir import ExpectedIdentity
 from logstore.rows import ROW_SCHEMA, MetadataState
-from logstore.scan import Observation, scan, scan_all, walk
+from logstore.scan import LiveReplica, Observation, scan, scan_all, scan_live, walk
 from logstore.scan import scanner as scan_module
 
 
@@ -202,6 +203,46 @@ def test_a_scan_forks_nothing_unless_it_is_asked_to(log_dir: Any, monkeypatch: A
     assert len(_rows(scan(str(log_dir)))) == 6
     with pytest.raises(TypeError):
         scan(str(log_dir), jobs=1)
+
+
+@pytest.mark.parametrize("jobs", [0, 2])
+def test_the_live_replicas_are_those_of_a_scans_rows(new_log_dir: Any, tmp_path: Path, jobs: int) -> None:
+    paths = []
+    for number in range(5):
+        each = new_log_dir(tmp_path / f"{number}").identity(node_id=1)
+        each.replica(f"orders-{number}")
+        each.replica("old-1", None)
+        each.replica("odd-2", b"version: x")
+        each.replica(f"gone-0.{'0a' * 16}-delete")
+        each.file("note.txt")
+        each.replica("caf\udce9-0")
+        os.symlink(each.path / "old-1", each.path / "linked-0")
+        paths.append(str(each))
+    (tmp_path / "4" / "meta.properties").unlink()
+    found = scan_live([*paths, f"{tmp_path}/none"], jobs=jobs)
+    expected = list[tuple[str, MetadataState, str | None, list[LiveReplica]]]()
+    columns = ("topic", "partition", "topic_id", "name", "metadata_state", "inode")
+    for path in [*paths, f"{tmp_path}/none"]:
+        seen = scan(path)
+        live = [row for row in _rows(seen) if row["kind"] == "live" and row["topic"] is not None]
+        replicas: Any = [tuple(row[name] for name in columns) for row in live]
+        is_known = seen.state is MetadataState.OK
+        expected.append((path, seen.state, seen.problem, sorted(replicas) if is_known else []))
+    assert [(*each[:3], sorted(each.replicas)) for each in found] == expected
+    assert [len(each.replicas) for each in found] == [5, 5, 5, 5, 0, 0]
+
+
+def test_live_replicas_of_a_log_dir_that_cannot_be_listed_are_not_known(log_dir: Any, monkeypatch: Any) -> None:
+    log_dir.replica("orders-0")
+
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(scan_module, "walk", refused)
+    (found,) = scan_live([str(log_dir)])
+    assert (found.state, found.replicas) == (MetadataState.UNREADABLE, [])
+    assert found.problem is not None
+    assert found.problem.startswith("the log dir cannot be read")
 
 
 def test_what_is_imported_before_workers_look_leaves_arrow_out() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.scan import scan
+from logstore.scan import scan_live
 from logstore.store import Replica, ReplicaIndex, entry_of, replica_of
 from tests.logstore.engine import ORDERS, ORDERS_ID, OTHER_ID, fill, formatted
 
@@ -18,9 +18,8 @@ def replica(partition: TopicPartition, topic_id: TopicId | None, log_dir: str = 
 
 def loaded(*paths: Path) -> ReplicaIndex:
     index = ReplicaIndex()
-    for path in paths:
-        observation = scan(str(path), sizes=False)
-        index.load(observation.log_dir, observation.rows)
+    for found in scan_live([str(path) for path in paths]):
+        index.load(found.log_dir, found.replicas)
     return index
 
 

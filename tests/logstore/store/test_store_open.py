@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -138,6 +140,15 @@ def test_a_log_dir_that_cannot_be_read_any_more_is_offline_and_not_empty(paths: 
         assert store.fence(ORDERS, ORDERS_ID) == KafkaError.KAFKA_STORAGE_ERROR
 
 
+def test_a_store_opens_without_arrow(paths: list[Path]) -> None:
+    code = (
+        "import sys; from logstore import LogStore; "
+        "store = LogStore.open(sys.argv[1:]); print(len(store), 'pyarrow' in sys.modules); store.close()"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, *map(str, paths)], capture_output=True, text=True, check=True)
+    assert ran.stdout == "3 False\n"
+
+
 def test_what_changed_on_the_disk_is_seen_when_all_is_read_again(paths: list[Path]) -> None:
     with opened(*paths) as store:
         fill(paths[0] / "new-0")
@@ -191,7 +202,7 @@ def test_a_store_that_cannot_be_read_gives_its_locks_back_and_leaves_the_marks(
         raise MemoryError
 
     descriptors = open_descriptors()
-    monkeypatch.setattr("logstore.store.open.scan_all", fails)
+    monkeypatch.setattr("logstore.store.open.scan_live", fails)
     with pytest.raises(MemoryError):
         opened(*paths)
     assert open_descriptors() == descriptors

@@ -21,7 +21,7 @@ from layout.topic import TopicPartition
 from logstore import ChangeFailedError, NotALogDirError, OfflineLogDirError, UnknownReplicaError
 from logstore.clock import ManualClock
 from logstore.fs import Directory
-from logstore.fs.crash_disk import MachineDisks
+from logstore.fs.crash_disk import DiskVersion, MachineDisks
 from logstore.log_dir import LogDir
 from logstore.store import LogStore, StoreOptions
 from tests.crash.by_path import ByPath
@@ -394,3 +394,25 @@ def test_one_seed_leaves_the_same_bytes_in_every_process_whatever_its_hash_seed(
     first = history_of("1")
     assert first == history_of("2")
     assert {"power cut", "OfflineLogDirError", "ChangeFailedError"} <= set(first)
+
+
+def test_a_disk_has_another_version_after_each_change_and_mount_and_no_other_disk_has(fresh: Fresh) -> None:
+    disks = formatted(fresh(), 2)
+    first, other = disks.version(0), disks.version(1)
+    assert first == DiskVersion(disks.serial(0), first.changes, is_offline=False)
+    versions = [first]
+    with opened(disks) as store:
+        store.create(orders(0), ORDERS_ID)
+        versions.append(disks.version(0))
+        assert disks.version(1) == other, "it is another disk"
+    for change in (
+        lambda: disks.crash(Random(1)),
+        lambda: disks.fail(0, Random(1)),
+        lambda: disks.come_back(0),
+        lambda: disks.swap(0, 1),
+        lambda: disks.replace(0),
+    ):
+        change()
+        versions.append(disks.version(0))
+    assert len(set(versions)) == len(versions)
+    assert disks.version(0) == versions[-1], "looking changes nothing"
