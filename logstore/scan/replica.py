@@ -50,6 +50,12 @@ class ScanOptions:
     """Path of a folder → its ledger, which is read when the first staged directory there is scanned."""
     elsewhere: FolderLedger | None = None
     """The ledger on another disk of what found no room in those; None: there is none."""
+    staged: bool = True
+    """Whether staging directories are scanned too."""
+
+    def takes(self, folder: Folder) -> bool:
+        """Whether the directories of a folder are scanned."""
+        return self.staged or folder.rule is not NameRule.STAGED
 
 
 @dataclass(frozen=True, slots=True)

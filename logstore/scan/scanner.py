@@ -195,7 +195,7 @@ def _scan_live(log_dir: str, jobs: int | None) -> LiveReplicas:
     if found.state is not MetadataState.OK:
         return LiveReplicas(log_dir, found.state, found.problem, [])
     try:
-        pieces, rows = walk(log_dir, found.scheme, ScanOptions(sizes=False), jobs, _live_of)
+        pieces, rows = walk(log_dir, found.scheme, ScanOptions(sizes=False, staged=False), jobs, _live_of)
     except OSError as error:
         return LiveReplicas(log_dir, MetadataState.UNREADABLE, f"the log dir {refusal(error)}", [])
     # A broker follows a link that has a replica's name.

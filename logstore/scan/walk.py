@@ -99,7 +99,7 @@ def walk(
 
     folders = list_in_batches(log_dir, scheme, listing, DIRECTORIES_PER_UNIT)
     pieces = _walk_batches(log_dir, folders, options, jobs, counted)
-    if found < sum(len(folder.names) for folder in listing.places):
+    if found < sum(len(folder.names) for folder in listing.places if options.takes(folder)):
         again = list_log_dir(log_dir, scheme)
         new = batches_of(_new_folders(listing, again), DIRECTORIES_PER_UNIT)
         pieces += _walk_batches(log_dir, new, options, 0, keep)
@@ -146,7 +146,7 @@ def _walk_batches(
         return keep(_columns(listed.pop(number), results, options))
 
     fewest = PROCESSES_PAY_FROM if jobs is None else DIRECTORIES_PER_UNIT + 1
-    begun, tasks = _begin(_tasks(batches, listed), fewest)
+    begun, tasks = _begin(_tasks((each for each in batches if options.takes(each.folder)), listed), fewest)
     jobs = processors() if jobs is None else jobs
     return spread(scan_tasks, tasks, 0 if begun < fewest else jobs, piece, enter)
 

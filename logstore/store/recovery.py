@@ -33,8 +33,7 @@ from logstore.errors import ChangeRefusedError, LogStoreError
 from logstore.fs import TEMPORARY, Directory, remove_file, remove_tree
 from logstore.journal import is_namespace_dir
 from logstore.log_dir import NO_SPACE, FallbackRecords, LogDir
-from logstore.rows import Kind
-from logstore.scan import Folder, list_log_dir, scan_all
+from logstore.scan import Folder, list_log_dir, scan_live
 from logstore.staging import (
     Placement,
     RootLedger,
@@ -251,10 +250,8 @@ def _forget_offsets_of_staged(log_dir: LogDir, fallback: FallbackRecords) -> Non
 
 
 def _live_partitions(log_dir: LogDir) -> set[tuple[str, int]]:
-    (observation,) = scan_all([log_dir.path], sizes=False, jobs=0)
-    rows = observation.rows
-    columns = (rows.column(name).to_pylist() for name in ("kind", "topic", "partition"))
-    return {(topic, number) for kind, topic, number in zip(*columns, strict=True) if kind == Kind.LIVE}
+    (found,) = scan_live([log_dir.path], jobs=0)
+    return {replica[:2] for replica in found.replicas}
 
 
 def _holds_live(log_dir: LogDir, record: StagedRecord) -> bool:
