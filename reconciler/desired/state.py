@@ -44,8 +44,8 @@ REPLICA_SCHEMA = pa.schema(
         pa.field("node_id", pa.int32()),  # the broker that should hold it
         pa.field("directory_id", pa.string()),  # assigned log dir; null: unknown, migrating or unassigned
         pa.field("leader", pa.bool_()),
-        pa.field("in_sync", pa.bool_()),
-        pa.field("isr_size", pa.int32()),
+        pa.field("in_sync", pa.bool_()),  # in the ISR; in KRaft, while that is empty, eligible to lead (KIP-966)
+        pa.field("isr_size", pa.int32()),  # number of replicas that are in_sync
         pa.field("adding", pa.bool_()),  # a reassignment is bringing it here
         pa.field("removing", pa.bool_()),  # a reassignment, or the deletion of its partition, is taking it away
         pa.field("leader_epoch", pa.int32()),

@@ -44,6 +44,8 @@ _SNIFFED_BYTES = 64 << 10
 
 _FIELD = re.compile(r"(?:^|(?<=\s))((?:Adding |Removing )?[A-Z][A-Za-z]*):")
 _CONFIGS = re.compile(r"\sConfigs:.*?(?=\sMarkedForDeletion:\s*(?:true|false)\s*$|$)", re.DOTALL)
+_NOT_SAID = "N/A"
+"""Stands for eligible leader replicas where the broker that was asked does not tell them."""
 _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 _INT32_MAX = 2**31 - 1
 _LOG_DIRS = (re.compile(r"\{"), re.compile(r'"brokers"\s*:'), re.compile(r'"logDirs"\s*:'))
@@ -60,6 +62,10 @@ class DescribedPartition:
     isr: tuple[int, ...]
     adding: tuple[int, ...]
     removing: tuple[int, ...]
+    eligible: tuple[int, ...] = ()
+    """The eligible leader replicas, which count while the ISR is empty (KIP-966)."""
+    last_known: tuple[int, ...] = ()
+    """The last leader, which counts once nobody else may lead."""
 
 
 @dataclass(slots=True)
@@ -127,7 +133,7 @@ def _add_topic(builder: DesiredBuilder, topic: DescribedTopic) -> None:
             topic.topic_id,
             partition.partition,
             partition.replicas,
-            isr=partition.isr,
+            isr=partition.isr or partition.eligible or partition.last_known,
             adding=partition.adding,
             removing=partition.removing,
             leader=partition.leader,
@@ -263,6 +269,8 @@ class _DescriptionReader:
             self._brokers("Isr", fields["Isr"]),
             self._brokers("Adding Replicas", fields.get("Adding Replicas", "")),
             self._brokers("Removing Replicas", fields.get("Removing Replicas", "")),
+            self._eligible("Elr", fields),
+            self._eligible("LastKnownElr", fields),
         )
         if not partition.replicas:
             self._wrong("a partition without replicas")
@@ -291,6 +299,10 @@ class _DescriptionReader:
         if len(set(brokers)) < len(brokers):
             self._wrong(f"{name}: a broker is there twice: {excerpt(text, 40)}")
         return brokers
+
+    def _eligible(self, name: str, fields: dict[str, str]) -> tuple[int, ...]:
+        text = fields.get(name, _NOT_SAID)
+        return () if text == _NOT_SAID else self._brokers(name, text)
 
     def _wrong(self, reason: str) -> None:
         self.reasons.append(f"line {self._at}: {reason}")

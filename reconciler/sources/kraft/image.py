@@ -52,6 +52,19 @@ class PartitionRegistration:
     directories: tuple[bytes, ...]
     leaving: bool = False
     """It is to be deleted while its topic stays (KIP694-3)."""
+    eligible: tuple[int, ...] = ()
+    """Brokers out of the ISR that have every committed record all the same (KIP-966)."""
+    last_known: tuple[int, ...] = ()
+    """The last leader, once nobody else may lead."""
+
+    @property
+    def in_sync(self) -> tuple[int, ...]:
+        """The brokers whose copies count: those among which the controller elects a leader, in its order.
+
+        Where it keeps eligible leader replicas, as releases from 4.1 do of themselves, the ISR is empty once the last
+        broker in it has stopped. Before, that broker stayed in the ISR.
+        """
+        return self.isr or self.eligible or self.last_known
 
 
 @dataclass(slots=True)
@@ -193,6 +206,8 @@ class MetadataImage:
             fields["leaderEpoch"],
             fields["partitionEpoch"],
             _known_directories(directories),
+            eligible=fields["eligibleLeaderReplicas"] or (),
+            last_known=fields["lastKnownElr"] or (),
         )
 
     def _set_with_mode(self, topic: TopicImage, index: int, fields: dict[str, Any]) -> None:
@@ -211,6 +226,8 @@ class MetadataImage:
             0 if before is None else before.partition_epoch + 1,
             before.directories if before is not None and stays else (),
             leaving=fields["mode"] != 0,
+            eligible=() if before is None else before.eligible,
+            last_known=() if before is None else before.last_known,
         )
 
     def _delete_partition(self, fields: dict[str, Any]) -> None:
@@ -229,6 +246,10 @@ class MetadataImage:
             partition.replicas = fields["replicas"]
         if fields["isr"] is not None:
             partition.isr = fields["isr"]
+        if fields["eligibleLeaderReplicas"] is not None:
+            partition.eligible = fields["eligibleLeaderReplicas"]
+        if fields["lastKnownElr"] is not None:
+            partition.last_known = fields["lastKnownElr"]
         if fields["removingReplicas"] is not None:
             partition.removing = fields["removingReplicas"]
         if fields["addingReplicas"] is not None:
@@ -240,6 +261,14 @@ class MetadataImage:
         if fields["directories"] is not None:
             partition.directories = _known_directories(fields["directories"])
         _check_directories(topic, index, partition.replicas, partition.directories)
+
+    def _clear_eligible(self, fields: dict[str, Any]) -> None:
+        name = fields["topicName"]
+        cleared = [topic for topic in self.topics.values() if name in ("", topic.name)]
+        if name and not cleared:
+            raise ReplayError(f"the eligible leader replicas of {name!r:.260} are cleared, but there is no such topic")
+        for partition in (each for topic in cleared for each in topic.partitions.values()):
+            partition.eligible = partition.last_known = ()
 
     def _topic_of(self, fields: dict[str, Any], number: str = "partitionId") -> tuple[TopicImage, int]:
         topic = self.topics.get(fields["topicId"])
@@ -314,6 +343,7 @@ _APPLIERS_BY_NAME: dict[str, Callable[[MetadataImage, dict[str, Any]], None]] = 
     "RemoveTopicRecord": MetadataImage._remove_topic,
     "FeatureLevelRecord": MetadataImage._set_feature,
     "BrokerRegistrationChangeRecord": MetadataImage._change_broker,
+    "ClearElrRecord": MetadataImage._clear_eligible,
 }
 _APPLIERS = {
     number: _APPLIERS_BY_NAME[message.name]

@@ -82,7 +82,7 @@ def _desired(image: MetadataImage, identity: MetadataIdentity) -> DesiredState:
                 topic_text,
                 index,
                 partition.replicas,
-                isr=partition.isr,
+                isr=partition.in_sync,
                 adding=partition.adding,
                 removing=partition.replicas if partition.leaving else partition.removing,
                 directories=[text_of(directory) for directory in partition.directories],

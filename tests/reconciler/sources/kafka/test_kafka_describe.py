@@ -140,7 +140,23 @@ def refused(text: str) -> str:
 def test_a_recent_release_is_read_whole() -> None:
     (topic,) = parse(RECENT, "d.txt")
     assert (topic.topic, topic.topic_id, topic.partition_count, topic.is_marked) == ("orders", ID, 2, False)
-    assert topic.partitions == {0: PARTITION_0, 1: DescribedPartition(1, -1, (2, 3), (), (), ())}
+    assert topic.partitions == {0: PARTITION_0, 1: DescribedPartition(1, -1, (2, 3), (), (), (), (2,))}
+
+
+@pytest.mark.parametrize(
+    ("said", "in_sync"),
+    [
+        ("Isr: 1\tElr: 2\tLastKnownElr: ", [True, False]),
+        ("Isr: \tElr: 2\tLastKnownElr: 1", [False, True]),
+        ("Isr: \tElr: \tLastKnownElr: 1", [True, False]),
+        ("Isr: \tElr: N/A\tLastKnownElr: N/A", [False, False]),
+    ],
+)
+def test_who_may_lead_counts_as_in_sync(tmp_path: Path, said: str, in_sync: list[bool]) -> None:
+    text = HEADER + f"\tTopic: t\tPartition: 0\tLeader: none\tReplicas: 1,2\t{said}\n"
+    rows = describe.load(str(written(tmp_path, text))).replicas.to_pylist()
+    assert [row["in_sync"] for row in rows] == in_sync
+    assert {row["isr_size"] for row in rows} == {sum(in_sync)}
 
 
 @pytest.mark.parametrize(

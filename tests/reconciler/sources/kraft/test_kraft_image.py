@@ -92,6 +92,39 @@ def test_a_change_sets_every_list_that_it_names() -> None:
     assert (changed.isr, changed.replicas, changed.removing, changed.adding) == ((3,), (3, 4), (3,), (4,))
 
 
+def _change(**lists: list[int]) -> bytes:
+    return partition_change_record(ORDERS, 0, version=2, **lists)
+
+
+def test_an_eligible_leader_counts_once_the_isr_is_empty_and_the_last_leader_after_it() -> None:
+    # Controllers of 4.3.1 write this when the last broker in the ISR stops, and when it comes back from a crash.
+    stopped = _change(isr=[], eligibleLeaderReplicas=[2], lastKnownElr=[1])
+    crashed = _change(eligibleLeaderReplicas=[])
+    elected = _change(isr=[1], lastKnownElr=[])
+    assert _orders(_change(eligibleLeaderReplicas=[3])).in_sync == (1, 2)
+    assert _orders(stopped).in_sync == (2,)
+    assert _orders(stopped, partition_change_record(ORDERS, 0, leader=-1)).in_sync == (2,)
+    assert _orders(stopped, crashed).in_sync == (1,)
+    assert _orders(stopped, crashed, elected).in_sync == (1,)
+    assert _orders(stopped, crashed, elected, _change(isr=[])).in_sync == ()
+
+
+def test_a_partition_record_names_those_that_may_lead() -> None:
+    created = {"partitionId": 1, "topicId": ORDERS, "replicas": [1, 2, 3], "isr": []}
+    value = record("PartitionRecord", 2, **created, eligibleLeaderReplicas=[2, 3], lastKnownElr=[1])
+    partition = _play(topic_record("orders", ORDERS), value).topics[ORDERS.to_bytes()].partitions[1]
+    assert (partition.eligible, partition.last_known, partition.in_sync) == ((2, 3), (1,), (2, 3))
+
+
+def test_those_that_may_lead_are_cleared_for_one_topic_or_for_all() -> None:
+    stopped = _change(isr=[], eligibleLeaderReplicas=[2], lastKnownElr=[1])
+    others = topic_record("others", OTHERS)
+    for name, left in (("orders", ()), ("others", (2,)), ("", ())):
+        assert _orders(stopped, others, record("ClearElrRecord", topicName=name)).in_sync == left
+    with pytest.raises(ReplayError, match="replicas of 'gone' are cleared, but there is no such topic"):
+        _orders(stopped, record("ClearElrRecord", topicName="gone"))
+
+
 def test_an_empty_list_is_a_change_and_null_is_none() -> None:
     changed = _orders(
         partition_change_record(ORDERS, 0, addingReplicas=[4], removingReplicas=[1]),

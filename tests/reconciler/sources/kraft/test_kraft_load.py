@@ -86,6 +86,20 @@ def test_every_replica_is_a_row(log_dir: Path) -> None:
     assert kraft.load(str(log_dir)).replicas.to_pylist() == expected
 
 
+def test_the_only_broker_that_may_lead_has_the_only_copy_in_sync(tmp_path: Path) -> None:
+    stopped = partition_change_record(
+        ORDERS, 1, leader=-1, isr=[], eligibleLeaderReplicas=[2], lastKnownElr=[2], version=2
+    )
+    write_metadata_dir(tmp_path, snapshot=SNAPSHOT, end_offset=100, log=[[stopped]], epoch=3, cluster_id=CLUSTER)
+    rows = [row for row in kraft.load(str(tmp_path)).replicas.to_pylist() if row["partition"] == 1]
+    assert [(row["node_id"], row["in_sync"], row["isr_size"], row["leader"]) for row in rows] == [
+        (1, False, 1, False),
+        (2, True, 1, False),
+        (3, False, 1, False),
+        (4, False, 1, False),
+    ]
+
+
 def test_a_topic_without_partitions_is_known_and_a_removed_one_is_not(log_dir: Path) -> None:
     assert kraft.load(str(log_dir)).topics.to_pylist() == [
         {"topic": "orders", "topic_id": str(ORDERS), "partitions": 2},
