@@ -23,6 +23,7 @@ from tests.broker.preflight_damage import (
     all_replicas_again,
     copied,
     directory,
+    fenced,
     future_elsewhere,
     future_in_its_place,
     in_identity,
@@ -197,8 +198,11 @@ CASES: Mapping[str, Case] = {
         ("metadata_log_topic_id",),
         metadata_log(lambda folder: (folder / _ID).write_bytes(partition_metadata.encode(OTHER_ID))), KRAFT),
     "the metadata log begins late": Case(("metadata_log_snapshot",), metadata_log(late_start), KRAFT),
-    # The last one, because the controller assigns the replica to the other disk then, and other cases go by its place.
+    # The last ones, because the controller assigns the replica to the other disk then, and other cases go by its place;
+    # so each takes another replica.
     "a future replica alone on another disk than it is assigned to": Case(
-        ("future_alone", "missing"), future_elsewhere, KRAFT),
+        ("future_alone", "missing"), future_elsewhere(0), KRAFT),
+    "a future replica alone on another disk, after the broker has been away for long": Case(
+        ("future_alone", "missing"), all_of(fenced, future_elsewhere(1)), KRAFT),
 }  # fmt: skip
 """By a sentence."""

@@ -15,7 +15,10 @@ from pathlib import Path
 from layout import meta_properties, partition_metadata
 from layout.ids import TopicId
 from layout.scheme import MARKER_FILE
+from reconciler.sources import load
 from tests.broker.preflight_bench import HEX, Bench, end_offset, remove
+from tests.patience import PATIENCE_S
+from tools.real_broker.client import until
 
 OTHER_ID = TopicId(bytes(range(100, 116)))
 METADATA_LOG = "__cluster_metadata-0"
@@ -223,10 +226,25 @@ def future_in_its_place(bench: Bench) -> None:
     replica.rename(replica.with_name(f"{replica.name}.{HEX}-future"))
 
 
-def future_elsewhere(bench: Bench) -> None:
+def future_elsewhere(number: int) -> Damage:
     """A future replica without its current one, in another log dir than the controller has assigned."""
-    replica = bench.replicas(1)[0]
-    shutil.move(replica, bench.disks[2] / f"{replica.name}.{HEX}-future")
+
+    def damage(bench: Bench) -> None:
+        replica = bench.replicas(1)[number]
+        shutil.move(replica, bench.disks[2] / f"{replica.name}.{HEX}-future")
+
+    return damage
+
+
+def fenced(bench: Bench) -> None:
+    """A broker that has been away for so long that the controller counts none of its replicas as in the ISR."""
+    address = f"kraft:{bench.cluster.metadata.data}"
+
+    def is_fenced() -> bool:
+        (state,) = load(address)
+        return any(row["node_id"] == bench.broker.node_id and row["fenced"] for row in state.brokers.to_pylist())
+
+    until(f"the controller has fenced broker {bench.broker.node_id}", is_fenced, PATIENCE_S)
 
 
 def is_there(disk: int, name: str) -> Callable[[Bench], bool]:
