@@ -16,6 +16,9 @@ from tools.real_broker.errors import CommandError, NotInTimeError
 SECONDS = 600
 """How long anything here may take. What comes ends the wait at once, so a busy machine has all the time it needs."""
 
+SECONDS_AN_ATTEMPT = 30
+"""So long the controller may take; after twice as long without an answer the request is made anew."""
+
 SECONDS_FOR_A_LOOK = 5
 """After so long a question is asked again, of another broker perhaps."""
 
@@ -145,24 +148,28 @@ class Client:
     ) -> Topic:
         """Create a topic and wait until each partition has a leader.
 
-        The assignment has the brokers of each partition, the preferred leader first.
+        The assignment has the brokers of each partition, the preferred leader first. A request that nobody answers is
+        made again; what is there after such a one is what it made.
 
         Raises:
             CommandError: if the cluster refuses.
-            NotInTimeError: if some partition gets no leader.
+            NotInTimeError: if nobody answers, or some partition gets no leader.
         """
-        replicas = [list(brokers) for brokers in assignment]
+        replicas = [tuple(brokers) for brokers in assignment]
         wanted = _library().admin.NewTopic(
-            name, len(assignment), replica_assignment=replicas, config=dict(settings or {})
+            name, len(replicas), replica_assignment=[list(each) for each in replicas], config=dict(settings or {})
         )
-        client = self.admin
-        asked = client.create_topics([wanted], request_timeout=SECONDS, operation_timeout=SECONDS)
-        self._ask(f"create the topic {name}", lambda: asked[name])
+        self._insist(
+            f"create the topic {name}",
+            lambda client, times: client.create_topics([wanted], operation_timeout=SECONDS_AN_ATTEMPT, **times),
+            done_before=_library().KafkaError.TOPIC_ALREADY_EXISTS,
+        )
 
         def led() -> Topic | None:
             topic = self.find_topic(name)
-            complete = topic is not None and len(topic.partitions) == len(assignment)
-            return topic if topic and complete and all(part.leader for part in topic.partitions.values()) else None
+            parts = [topic.partitions[number] for number in sorted(topic.partitions)] if topic is not None else []
+            complete = [part.replicas for part in parts] == replicas
+            return topic if complete and all(part.leader for part in parts) else None
 
         return until(f"each partition of {name} has a leader", led)
 
@@ -173,14 +180,15 @@ class Client:
             CommandError: if the cluster refuses.
             NotInTimeError: if it is still there: in ZooKeeper mode it is, as long as a broker with a replica is down.
         """
-        library = _library()
-        client = self.admin
-        asked = client.delete_topics([name], request_timeout=SECONDS, operation_timeout=5 if wait else 1)
-        try:
-            asked[name].result(SECONDS)
-        except library.KafkaException as error:
-            if error.args[0].code() != library.KafkaError.REQUEST_TIMED_OUT:
-                raise CommandError(f"the cluster did not delete the topic {name}: {error.args[0]}") from None
+        error = _library().KafkaError
+        # How long the controller waits until the replicas are gone, which the request does not need.
+        seconds = 5 if wait else 1
+        self._insist(
+            f"delete the topic {name}",
+            lambda client, times: client.delete_topics([name], operation_timeout=seconds, **times),
+            done=error.REQUEST_TIMED_OUT,
+            done_before=error.UNKNOWN_TOPIC_OR_PART,
+        )
         if wait:
             until(f"the topic {name} is gone", lambda: name not in self.topic_names())
 
@@ -314,6 +322,38 @@ class Client:
         finally:
             consumer.close()
         return sorted(records)
+
+    def _insist(
+        self, what: str, ask: Callable[[Any, Mapping[str, float]], Any], *, done_before: int, done: int | None = None
+    ) -> None:
+        """Make a request about one topic until it is answered, each time by a new client, and to the controller then.
+
+        ``done`` is an error that says that it was carried out all the same; ``done_before``: by an attempt before,
+        whose answer did not come.
+
+        Raises:
+            CommandError: if the cluster refuses.
+            NotInTimeError: if nobody answers.
+        """
+        library = _library()
+        error = library.KafkaError
+        lost = (error._TIMED_OUT, error._TRANSPORT, error.REQUEST_TIMED_OUT, error.NOT_CONTROLLER)
+        fine = {done}
+
+        def answered() -> bool:
+            client = self.admin
+            (asked,) = ask(client, {"request_timeout": 2 * SECONDS_AN_ATTEMPT}).values()
+            try:
+                asked.result(SECONDS)
+            except library.KafkaException as caught:
+                code = caught.args[0].code()
+                if code not in (*lost, *fine):
+                    raise CommandError(f"the cluster did not {what}: {caught.args[0]}") from None
+                fine.add(done_before)
+                return code in fine
+            return True
+
+        until(f"the cluster answers the request to {what}", answered)
 
     def _ask(self, what: str, request: Callable[[], Any]) -> Any:
         try:
