@@ -49,7 +49,7 @@ class CrashDisk(Disk):
 
     def unique(self) -> str:
         """Draw 32 hex digits from ``names``."""
-        return f"{self.names.getrandbits(128):032x}"
+        return self.names.getrandbits(128).to_bytes(16, "big").hex()
 
     def mounted(self, volume: Volume) -> None:
         """Accept changes for everything on a disk now, and forget its former inodes."""
@@ -225,7 +225,10 @@ class CrashDisk(Disk):
 
 def write_change(node: int, descriptor: int, data: bytes) -> DataChange:
     """Describe a write at the descriptor's position to a file, before it is done."""
-    offset, size = os.lseek(descriptor, 0, os.SEEK_CUR), os.fstat(descriptor).st_size
+    # To move the position and back takes less than to ask for the status.
+    offset, size = os.lseek(descriptor, 0, os.SEEK_CUR), os.lseek(descriptor, 0, os.SEEK_END)
+    if offset != size:
+        os.lseek(descriptor, offset, os.SEEK_SET)
     old = _read(descriptor, offset, min(len(data), size - offset)) if offset < size else b""
     return DataChange(node, offset, bytes(data), size, old)
 
