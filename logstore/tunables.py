@@ -47,6 +47,9 @@ DIRECTORIES_SYNCED_ALONE: Final = 8
 FILES_AT_ONCE: Final = 400
 """Files behind one pair of barriers, and directories that stay open: a process may usually open 1024 files."""
 
+ENTRIES_LISTED_FOR_A_NAME: Final = 16
+"""Entries that one listing gives in the time of one look-up of a name that is not there: 0.3 us each, and 5 us."""
+
 # Staging, and the ledger of what is staged
 
 STAGING_BATCH_SIZE: Final = 1000

@@ -95,7 +95,9 @@ class Batch:
         """
         self.forget(path)
         (folder, name), (new_folder, new_name) = _split(path), _split(new_path)
-        rename_exclusively(self._disk, self.at(folder), name, self.at(new_folder), new_name)
+        source = self.at(folder)
+        target = source if new_folder == folder else self.at(new_folder)
+        rename_exclusively(self._disk, source, name, target, new_name)
 
     def create(self, files: Sequence[tuple[str, bytes]]) -> None:
         """Write files that nothing reads yet, durably, under their own names.
@@ -125,7 +127,8 @@ class Batch:
         self._write(list(waiting.items()))
         try:
             for path, data in changes:
-                parent, name = self.parent(path), _split(path)[1]
+                folder, name = _split(path)
+                parent = self.at(folder)
                 if data is None:
                     remove_file(self._disk, parent, name, durable=False)
                 else:
@@ -153,7 +156,8 @@ class Batch:
         few, written = len(files) <= FILES_SYNCED_ALONE, list[str]()
         try:
             for path, data in files:
-                write_draft(self._disk, self.parent(path), _split(path)[1], data, sync=few)
+                folder, name = _split(path)
+                write_draft(self._disk, self.at(folder), name, data, sync=few)
                 written.append(path)
             if not few:
                 barrier(self._disk, self._root, map(self.parent, written))

@@ -114,6 +114,10 @@ class Directory:
         with self.below(folder) as parent:
             return parent.holds(name)
 
+    def names(self) -> set[str]:
+        """Give the names of all entries, of any kind."""
+        return set(os.listdir(self.descriptor))
+
     def entries(self) -> Iterator[tuple[str, bool]]:
         """List every name, with whether it is a directory; a link is none.
 

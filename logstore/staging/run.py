@@ -164,7 +164,7 @@ class _Staging:
         self._former = self._unfinished() if log_dir.leave_unclean else {}
         self._parents: dict[str, Directory] = {}
         self._listed = many
-        self._promised = set(os.listdir(self._root.descriptor)) if many else set[str]()
+        self._promised = self._root.names() if many else set[str]()
         self._taken: set[str] = set()
         self.outcome = StagingOutcome()
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from layout.errors import LayoutError
 from layout.ids import DirectoryId, TopicId
+from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore.arguments import check_argument, check_each
 from logstore.errors import (
@@ -296,24 +297,25 @@ class LogStore(StagingStore):
     ) -> dict[TopicPartition, Replica | LogStoreError | LayoutError]:
         """Create one batch in one log dir; a partition that is left out may be created on another disk."""
         found: dict[TopicPartition, Replica | LogStoreError | LayoutError] = {}
-        log_dirs = self.log_dirs
-        for partition in batch:
+        with_tiers = [each for each in self.log_dirs if each.scheme is Scheme.NAMESPACED]
+        for partition in batch if with_tiers else ():
             try:
-                check_no_tier(log_dirs, partition)
+                check_no_tier(with_tiers, partition)
             except NamespaceClashError as error:
                 found[partition] = error
         allowed = (
             {partition: topic_id for partition, topic_id in batch.items() if partition not in found} if found else batch
         )
         try:
-            made = create_replicas(log_dir, allowed)
+            made = create_replicas(log_dir, allowed, held=self._index.counts.get(log_dir.path, 0))
         except LogStoreError as error:
             return found | dict.fromkeys(allowed, error)
+        with_id, without_id = MetadataState.OK.value, MetadataState.MISSING.value
         for partition, path in made.items():
             if isinstance(path, str):
                 topic_id = batch[partition]
-                state = MetadataState.MISSING if topic_id is None else MetadataState.OK
-                found[partition] = self._entered(Replica(partition, topic_id, log_dir.path, path, state.value, 0))
+                state = without_id if topic_id is None else with_id
+                found[partition] = self._entered(Replica(partition, topic_id, log_dir.path, path, state, 0))
             else:
                 found[partition] = path
         return found

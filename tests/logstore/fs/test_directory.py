@@ -136,6 +136,7 @@ def test_the_status_of_a_link_is_its_own_and_of_nothing_is_none(top: Directory) 
 def test_an_entry_is_a_directory_only_if_it_is_one_itself(top: Directory) -> None:
     assert sorted(top.entries()) == [("a", True), ("dangling", False), ("file", False), ("link", False)]
     assert top.plain_files() == ["file"]
+    assert top.names() == {"a", "dangling", "file", "link"}
 
 
 def test_directories_come_in_the_order_of_their_inodes_and_nothing_else_comes(tmp_path: Path) -> None:

@@ -329,6 +329,35 @@ def test_whatever_has_the_name_stays_as_it_is(our_log_dir: Path, make: Any) -> N
     assert contents(our_log_dir) == before
 
 
+@pytest.mark.parametrize("held", [None, 0, 16], ids=["unknown", "listed", "looked up"])
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("nowhere", path)])
+def test_a_taken_name_is_refused_whether_names_are_listed_or_looked_up(
+    our_log_dir: Path, make: Any, held: int | None
+) -> None:
+    make(our_log_dir / "orders-0")
+    before = contents(our_log_dir)
+    with LogDir.open(str(our_log_dir)) as log_dir:
+        made = create_replicas(log_dir, {ORDERS: ORDERS_ID}, held=held)
+    assert isinstance(made[ORDERS], NameTakenError)
+    assert contents(our_log_dir) == before
+
+
+@pytest.mark.parametrize("held", [0, 16], ids=["listed", "looked up"])
+def test_a_name_that_somebody_takes_meanwhile_is_not_overwritten(our_log_dir: Path, held: int) -> None:
+    class TakesTheName(Disk):
+        def mkdir(self, parent: int, name: str) -> None:
+            super().mkdir(parent, name)
+            os.mkdir("orders-0", dir_fd=parent)
+
+    with (
+        LogDir.open(str(our_log_dir), disk=TakesTheName()) as log_dir,
+        pytest.raises(ChangeFailedError, match="File exists"),
+    ):
+        create_replicas(log_dir, {ORDERS: ORDERS_ID}, held=held)
+    assert [each.name for each in our_log_dir.glob("orders-*")] == ["orders-0"]
+    assert os.listdir(our_log_dir / "orders-0") == []
+
+
 def test_a_tier_or_a_prefix_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     for scheme, link in (("namespaced", "org"), ("by-topic-id", ORDERS_ID.hex[:2])):
