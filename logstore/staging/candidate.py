@@ -96,7 +96,14 @@ def unchanged_inode(candidate: Candidate, parent: Directory, name: str) -> int |
     except OSError:
         return None
     is_same = candidate.inode is None or candidate.inode == status.st_ino
-    return status.st_ino if is_same and data == partition_metadata.encode(candidate.topic_id) else None
+    return status.st_ino if is_same and data == _metadata_like(data, candidate.partition, candidate.topic_id) else None
+
+
+def _metadata_like(data: bytes, partition: TopicPartition, topic_id: TopicId) -> bytes:
+    """Write ``partition.metadata`` in the form that some bytes begin as, JSON or the shipped one."""
+    if data.startswith(b"{"):
+        return partition_metadata.encode_json(topic_id, partition.topic, partition.partition)
+    return partition_metadata.encode(topic_id)
 
 
 def revalidate(candidate: Candidate, directory: Directory) -> str | None:
