@@ -6,8 +6,8 @@ r"""The audit of a fleet as a job for spark-submit; installed as ``logstore-spar
 
 spark-submit gives standard output and standard error as one: have rows written to a file with ``--output``.
 Arguments and exit codes are those of ``logstore audit``. The driver and all executors must see the folder of
-``--report``. The dependencies of the package, DuckDB and Arrow above all, must be installed wherever an executor runs;
-``--py-files`` brings only the package itself.
+``--report``, or reach the store of its URI, which begins with ``s3a://`` for example. The dependencies of the package,
+DuckDB and Arrow above all, must be installed wherever an executor runs; ``--py-files`` brings only the package itself.
 """
 
 from reconciler.cli import spark_audit

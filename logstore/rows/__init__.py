@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         plain_row,
         utf8,
     )
-    from logstore.rows.uris import check_uri, fetch, is_uri, join_uri, list_uri, path_of_uri, put
+    from logstore.rows.uris import check_uri, fetch, is_uri, join_uri, list_uri, path_of_uri, put, remove_uri
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -72,7 +72,7 @@ else:
                 "plain_row",
                 "utf8",
             ),
-            "uris": ("check_uri", "fetch", "is_uri", "join_uri", "list_uri", "path_of_uri", "put"),
+            "uris": ("check_uri", "fetch", "is_uri", "join_uri", "list_uri", "path_of_uri", "put", "remove_uri"),
         },
     )
 
@@ -113,6 +113,7 @@ __all__ = [
     "put",
     "read_inventory",
     "read_inventory_set",
+    "remove_uri",
     "to_batch",
     "to_table",
     "utf8",

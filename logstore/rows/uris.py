@@ -169,6 +169,23 @@ def put(path: str, uri: str) -> None:
         _sync(system, os.path.dirname(target))
 
 
+def remove_uri(uri: str) -> None:
+    """Remove the folder at a URI with all that is in it, or one file; what is not there is no error.
+
+    Raises:
+        InventoryStoreError: it cannot be removed.
+    """
+    from pyarrow.fs import FileType
+
+    with _sentences(uri):
+        system, path = _open(uri)
+        kind = system.get_file_info(path).type
+        if kind == FileType.File:
+            system.delete_file(path)
+        elif kind == FileType.Directory:
+            system.delete_dir(path)
+
+
 def _write_at_once(system: FileSystem, target: str, data: pa.Buffer) -> None:
     with system.open_output_stream(target, compression=None) as out:
         out.write(data)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.audit.spark.failures import reason
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+from reconciler.audit.spark.engine import reason
 
 ABORTED = (
     "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.\n"
@@ -52,6 +54,14 @@ ABORTED = (
         (
             "[PATH_NOT_FOUND] Path does not exist: file:/x.parquet.\n",
             "[PATH_NOT_FOUND] Path does not exist: file:/x.parquet.",
+        ),
+        (
+            "An error occurred while calling o7858.parquet.\n: java.lang.RuntimeException: "
+            "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found\n\tat x",
+            "java.lang.RuntimeException: java.lang.ClassNotFoundException: Class "
+            "org.apache.hadoop.fs.s3a.S3AFileSystem not found: give Spark the connector of the store, for s3a:// the "
+            "package org.apache.hadoop:hadoop-aws in the release of Spark's Hadoop (spark-submit --packages), or name "
+            "a scheme that it has",
         ),
         ("", "no reason was given"),
     ],

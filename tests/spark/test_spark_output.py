@@ -14,9 +14,9 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from reconciler.audit import FINDING_SCHEMA
 from reconciler.audit.dimension_tables import rows_of
+from reconciler.audit.spark.exchange import Exchange
 from reconciler.audit.spark.output import (
     AuditRequest,
-    escape_glob,
     make_searched,
     register_found,
     write_topics,
@@ -35,11 +35,6 @@ def leave_findings(ask: AuditRequest, *others: dict[str, Any]) -> None:
     Path(ask.findings).mkdir()
     table = pa.Table.from_pylist([found, nameless, *others], schema=FINDING_SCHEMA)
     pq.write_table(table, Path(ask.findings, "part-00000.parquet"))
-
-
-def test_a_path_that_looks_like_a_glob_is_escaped_for_spark() -> None:
-    assert escape_glob("/a[1]/{b}*?\\c") == "/a\\[1\\]/\\{b\\}\\*\\?\\\\c"
-    assert escape_glob("/plain/node=5") == "/plain/node=5"
 
 
 def test_topics_are_left_with_their_cluster_and_without_what_nobody_compares(tmp_path: Path) -> None:
@@ -85,6 +80,6 @@ def test_spark_searches_the_fleet_as_the_driver_does(spark: Any, tmp_path: Path)
             write_topics(small, {"C": orders()}, ask.topics)
             register_found(small, ask.findings)
             (tmp_path / name).mkdir()
-            make_searched(small, ask, in_spark, str(tmp_path / name))
+            make_searched(small, ask, in_spark, Exchange(str(tmp_path / name)))
             found.append(sorted(tuple(row.values()) for row in rows_of(small, "FROM searched")))
     assert found == [[wanted, copy]] * 2

@@ -32,6 +32,7 @@ from logstore.rows import InventoryForm, write_inventory
 from reconciler.audit.dimension_tables import DISKS, keep_log_dirs, keep_metadata, parquet_folder
 from reconciler.audit.duckdb_join import judge_unsettled, keep_earlier, observe_settled, register_wanted
 from reconciler.audit.incremental import files_to_judge, note_basis, read_basis
+from reconciler.audit.spark.exchange import Exchange, clear_folder
 from reconciler.audit.spark.join import find, rules, select, unsettled, unsettled_rows, unsettled_wanted
 from reconciler.audit.spark.log_dirs import (
     GROUPS_PER_CORE,
@@ -47,8 +48,6 @@ from reconciler.audit.spark.output import (
     AuditRequest,
     JudgedFleet,
     are_few,
-    clear_findings,
-    escape_glob,
     read_topics,
     write_kept,
     write_topics,
@@ -78,7 +77,11 @@ _PATH_COLUMN = "path"
 
 
 def judge_inventories(
-    own: SparkSession, small: duckdb.DuckDBPyConnection, ask: AuditRequest, inventories: Sequence[str], scratch: str
+    own: SparkSession,
+    small: duckdb.DuckDBPyConnection,
+    ask: AuditRequest,
+    inventories: Sequence[str],
+    exchange: Exchange,
 ) -> JudgedFleet:
     """List the trees, judge their rows and those of the inventories, and write the findings.
 
@@ -87,7 +90,7 @@ def judge_inventories(
         small: the driver's DuckDB, in which the dimension tables are made.
         ask: the audit to make.
         inventories: paths of Parquet files in ROW_SCHEMA.
-        scratch: a folder that the driver and all executors see.
+        exchange: the way of files to the executors and back; with trees, a folder that the driver and they see.
 
     Raises:
         RefusedError: the metadata does not fit the log dirs.
@@ -95,8 +98,8 @@ def judge_inventories(
     """
     for name, value in _SETTINGS.items():
         own.conf.set(name, value)
-    paths = [*inventories, *(list_trees(own, ask, scratch) if ask.trees else [])]
-    rows = inventory_frame(own, paths, ask.superseded, ask.now_ms)
+    paths = [*inventories, *(list_trees(own, ask, exchange.folder) if ask.trees else [])]
+    rows = inventory_frame(own, paths, ask.superseded, ask.now_ms, exchange.give)
     make_observed(small, paths, ask.superseded, ask.now_ms)
     brokers = keep_log_dirs(small)
     by_id = by_cluster(ask.states, {broker.cluster for broker in brokers})
@@ -106,19 +109,20 @@ def judge_inventories(
     small.execute(f"CREATE TABLE disks AS {DISKS if by_driver else 'FROM counted'}")
     keep_metadata(small, by_id, speaking(by_id, brokers), registered_log_dirs(by_id))
     write_topics(small, by_id, ask.topics)
-    files = replica_files(by_id, scratch)
+    files = replica_files(by_id, exchange.folder)
     register_wanted(small, "replicas", REPLICA_SCHEMA, files)
     kept = 0 if ask.contents is None else _keep(small, ask, paths)
     again = [path for path in files_to_judge(small) if path is not None] if kept else paths
     judged = rows
     if kept and again:
-        judged = rows_again(own, small, inventory_frame(own, again, ask.superseded, ask.now_ms))
+        judged = rows_again(own, small, inventory_frame(own, again, ask.superseded, ask.now_ms, exchange.give))
     if kept and not again:
-        clear_findings(ask.findings)
+        clear_folder(ask.findings)
     else:
-        frames = {"replicas": replica_frame(own, by_id, files), "topics": read_topics(own, ask), "rows": judged}
+        replicas = replica_frame(own, by_id, files, exchange.give)
+        frames = {"replicas": replicas, "topics": read_topics(own, ask, exchange), "rows": judged}
         frames["brokers"] = broker_frame(own, small, some=kept > 0)
-        if _judge(small, ask, frames, scratch) and not kept:
+        if _judge(small, ask, frames, exchange) and not kept:
             observe_settled(small)
             by_driver = True
     if kept:
@@ -127,27 +131,36 @@ def judge_inventories(
     return JudgedFleet(by_id, None if by_driver else rows, kept, basis)
 
 
-def _judge(small: duckdb.DuckDBPyConnection, ask: AuditRequest, frames: Mapping[str, DataFrame], scratch: str) -> bool:
+def _judge(
+    small: duckdb.DuckDBPyConnection, ask: AuditRequest, frames: Mapping[str, DataFrame], exchange: Exchange
+) -> bool:
     """Settle what is plainly in order, judge the rest, and write the findings; return whether the driver judged it.
 
     ``small``: the driver's DuckDB with all tables but those of ``frames``, which :func:`find` takes.
     """
     if ask.all_rows or not ask.states:
-        find(frames, ask.all_rows).write.mode("overwrite").parquet(ask.findings)
+        _write_findings(find(frames, ask.all_rows), ask, exchange)
         return False
     tables, files = dict(frames), dict[str, str]()
     for name, leave in (("unsettled", unsettled), ("rows", unsettled_rows), ("wanted", unsettled_wanted)):
         # From the size of files Spark knows which side of a join is small.
-        left, files[name] = leave(tables), os.path.join(scratch, f"{name}.parquet")
-        left.write.parquet(files[name])
-        tables[name] = left.sparkSession.read.schema(left.schema).parquet(escape_glob(files[name]))
+        left, files[name] = leave(tables), os.path.join(exchange.folder, f"{name}.parquet")
+        left.write.parquet(exchange.target(files[name]))
+        tables[name] = left.sparkSession.read.schema(left.schema).parquet(exchange.give(files[name]))
     del tables["unsettled"]
+    for name in ("rows", "wanted"):
+        exchange.take(files[name])
     if not are_few(small, parquet_folder(files["rows"]), parquet_folder(files["wanted"])):
-        find(tables, all_rows=False).write.mode("overwrite").parquet(ask.findings)
+        _write_findings(find(tables, all_rows=False), ask, exchange)
         return False
-    clear_findings(ask.findings)
+    clear_folder(ask.findings)
     judge_unsettled(small, files["rows"], files["wanted"], os.path.join(ask.findings, "part-00000.parquet"))
     return True
+
+
+def _write_findings(found: DataFrame, ask: AuditRequest, exchange: Exchange) -> None:
+    found.write.mode("overwrite").parquet(exchange.target(ask.findings))
+    exchange.take(ask.findings)
 
 
 def _keep(small: duckdb.DuckDBPyConnection, ask: AuditRequest, paths: Sequence[str]) -> int:

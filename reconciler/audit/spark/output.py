@@ -6,28 +6,25 @@ Trees are judged by :mod:`reconciler.audit.spark.trees`, inventories by :mod:`re
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow.fs import LocalFileSystem
 
 from logstore.log_dir import FallbackRecords
 from reconciler.audit.dimension_tables import Superseded, parquet_files, parquet_folder, quoted, rows_of
 from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS_FILE, TOPICS_FILE
 from reconciler.audit.fleet import LIKELY, SEARCHED
 from reconciler.audit.incremental import Basis, EarlierAudit
+from reconciler.audit.spark.exchange import Exchange
 from reconciler.audit.spark.log_dirs import ddl
 from reconciler.desired import TOPIC_SCHEMA, DesiredState
 
 if TYPE_CHECKING:
     import duckdb
     from pyspark.sql import DataFrame, SparkSession
-
-_GLOB = re.compile(r"[\\*?\[\]{}]")
 
 _FOUND = """
     SELECT verdict, coalesce(cluster_id, '') AS cluster, coalesce(broker, -1) AS node, host, log_dir, directory_id,
@@ -89,20 +86,15 @@ class JudgedFleet(NamedTuple):
     """What the verdicts of each broker rest on; empty: nobody asked."""
 
 
-def escape_glob(path: str) -> str:
-    """Escape the path of a file for Spark, which would expand a path that looks like a glob."""
-    return _GLOB.sub(r"\\\g<0>", path)
-
-
 def write_topics(small: duckdb.DuckDBPyConnection, states: Mapping[str, DesiredState], path: str) -> None:
     """Write the topics to their file, from which both engines read them, and make the view ``topics`` of it."""
     pq.write_table(topic_table(states), path)
     small.execute(f"CREATE VIEW topics AS FROM {parquet_files(path)}")
 
 
-def read_topics(spark: SparkSession, ask: AuditRequest) -> DataFrame:
+def read_topics(spark: SparkSession, ask: AuditRequest, exchange: Exchange) -> DataFrame:
     """Read the topics in Spark, from the file of :func:`write_topics`."""
-    return spark.read.schema(ddl(_topic_schema())).parquet(escape_glob(ask.topics))
+    return spark.read.schema(ddl(_topic_schema())).parquet(exchange.give(ask.topics))
 
 
 def topic_table(states: Mapping[str, DesiredState]) -> pa.Table:
@@ -117,16 +109,6 @@ def _topic_schema() -> pa.Schema:
 
 def _with_cluster(cluster: str, table: pa.Table) -> pa.Table:
     return table.add_column(0, _CLUSTER, pa.repeat(pa.scalar(cluster, pa.string()), table.num_rows))
-
-
-def clear_findings(findings: str) -> None:
-    """Make the folder for the findings, in the place of what lay there."""
-    files = LocalFileSystem()
-    if os.path.isdir(findings) and not os.path.islink(findings):
-        files.delete_dir(findings)
-    elif os.path.lexists(findings):
-        files.delete_file(findings)
-    files.create_dir(findings)
 
 
 def write_kept(small: duckdb.DuckDBPyConnection, findings: str) -> None:
@@ -151,7 +133,9 @@ def are_few(small: duckdb.DuckDBPyConnection, *tables: str) -> bool:
     return bool(sum(counts) <= FEW_ROWS)
 
 
-def make_searched(small: duckdb.DuckDBPyConnection, ask: AuditRequest, rows: DataFrame | None, scratch: str) -> None:
+def make_searched(
+    small: duckdb.DuckDBPyConnection, ask: AuditRequest, rows: DataFrame | None, exchange: Exchange
+) -> None:
     """Make ``searched`` in the driver's DuckDB, for the findings of the fleet.
 
     ``rows``: those of all directories in Spark, which then searches them; None: the driver's DuckDB has the view.
@@ -162,8 +146,9 @@ def make_searched(small: duckdb.DuckDBPyConnection, ask: AuditRequest, rows: Dat
     from reconciler.audit.spark.join import select  # which a task that lists trees does without
 
     own = rows.sparkSession
-    findings = own.read.schema(ddl(FINDING_SCHEMA)).parquet(escape_glob(ask.findings))
-    frames = {"findings": findings, "rows": rows, "topics": read_topics(own, ask)}
-    path = os.path.join(scratch, "likely.parquet")
-    select(LIKELY, frames, {"found": _FOUND}).write.parquet(path)
+    findings = own.read.schema(ddl(FINDING_SCHEMA)).parquet(exchange.give(ask.findings))
+    frames = {"findings": findings, "rows": rows, "topics": read_topics(own, ask, exchange)}
+    path = os.path.join(exchange.folder, "likely.parquet")
+    select(LIKELY, frames, {"found": _FOUND}).write.parquet(exchange.target(path))
+    exchange.take(path)
     small.execute(f"CREATE TABLE searched AS WITH likely AS (FROM {parquet_folder(path)}) {SEARCHED}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
 import duckdb
@@ -14,9 +14,9 @@ from pyspark.sql import functions as sf
 
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit.dimension_tables import Superseded, inventory_rows
+from reconciler.audit.spark.exchange import escape_glob
 from reconciler.audit.spark.join import SPARK_VIEWS
 from reconciler.audit.spark.log_dirs import ddl
-from reconciler.audit.spark.output import escape_glob
 from reconciler.desired import REPLICA_SCHEMA, DesiredState, SavedTable, in_memory
 
 _BROKERS = """
@@ -30,14 +30,23 @@ _BROKERS = """
 _CLUSTER = pa.field("cluster", pa.string())
 
 
-def inventory_frame(spark: SparkSession, paths: Sequence[str], superseded: Superseded, now_ms: int) -> DataFrame:
-    """Make the table ``rows`` in Spark, from the rows of Parquet files in ROW_SCHEMA that count."""
+def inventory_frame(
+    spark: SparkSession,
+    paths: Sequence[str],
+    superseded: Superseded,
+    now_ms: int,
+    give: Callable[[str], str] = escape_glob,
+) -> DataFrame:
+    """Make the table ``rows`` in Spark, from the rows of Parquet files in ROW_SCHEMA that count.
+
+    ``give``: tells what Spark reads in the place of a path.
+    """
     reader = spark.read.schema(ddl(ROW_SCHEMA))
     whole = [path for path in paths if path not in superseded]
-    parts = [reader.parquet(*map(escape_glob, whole))] if whole else []
+    parts = [reader.parquet(*map(give, whole))] if whole else []
     for path in paths:
         if path in superseded:
-            part = reader.parquet(escape_glob(path))
+            part = reader.parquet(give(path))
             for each in superseded[path]:
                 part = part.where(
                     ~((sf.coalesce("host", sf.lit("")) == each.host) & (sf.col("log_dir") == each.log_dir))
@@ -76,16 +85,21 @@ def broker_frame(spark: SparkSession, small: duckdb.DuckDBPyConnection, *, some:
     return spark.createDataFrame(pa.Table.from_batches(batches))
 
 
-def replica_frame(spark: SparkSession, states: Mapping[str, DesiredState], files: Mapping[str, str]) -> DataFrame:
+def replica_frame(
+    spark: SparkSession,
+    states: Mapping[str, DesiredState],
+    files: Mapping[str, str],
+    give: Callable[[str], str] = escape_glob,
+) -> DataFrame:
     """Make the table ``replicas``; ``states``: the desired states by cluster.
 
     ``files``: as :func:`replica_files` made them, which executors read without the driver. A state that has none there
-    travels with the query.
+    travels with the query. ``give``: tells what Spark reads in the place of a file.
     """
     parts = []
     for cluster, state in states.items():
         if cluster in files:
-            saved = spark.read.schema(ddl(REPLICA_SCHEMA)).parquet(escape_glob(files[cluster]))
+            saved = spark.read.schema(ddl(REPLICA_SCHEMA)).parquet(give(files[cluster]))
         else:
             saved = spark.createDataFrame(in_memory(state.replicas).replace_schema_metadata(None))
         parts.append(saved.select(sf.lit(cluster).alias("cluster"), *REPLICA_SCHEMA.names))

@@ -36,6 +36,7 @@ from logstore.rows import utf8
 from reconciler.audit.dimension_tables import brokers_in, keep_metadata, parquet_files, quoted, rows_of
 from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed, register_desired
 from reconciler.audit.incremental import just_scanned
+from reconciler.audit.spark.exchange import clear_folder, escape_glob
 from reconciler.audit.spark.log_dirs import (
     GROUPS_PER_CORE,
     LogDirs,
@@ -50,8 +51,6 @@ from reconciler.audit.spark.output import (
     AuditRequest,
     JudgedFleet,
     are_few,
-    clear_findings,
-    escape_glob,
     write_topics,
 )
 from reconciler.desired import BrokerKey, JudgedBroker, SavedTable, by_cluster, registered_log_dirs, speaking
@@ -146,7 +145,7 @@ def _refuse_changed_brokers(small: duckdb.DuckDBPyConnection, brokers: Mapping[B
 
 def _move_findings(left: Sequence[BatchFiles], findings: str) -> None:
     """Move the findings to the output folder; further files of repeated tasks stay in the scratch folder."""
-    clear_findings(findings)
+    clear_folder(findings)
     files = LocalFileSystem()
     for number, each in enumerate(left):
         files.move(each.findings, os.path.join(findings, f"part-{number:05}.parquet"))

@@ -118,8 +118,7 @@ def run(
     if not spark:
         fit_address_space()
     on_cluster = spark and report is not None and spark_engine.runs_on_cluster(master)
-    # Executors read copies of what lies in a store, so these go where executors see them.
-    inputs = sort_inputs(paths, _made(str(report), filter(os.path.isdir, paths)) if on_cluster else None)
+    inputs, store = _sort_for_cluster(paths, str(report)) if on_cluster else (sort_inputs(paths), None)
     _check_places(report, Format(form), output, inputs)
     metrics = MetricsFile(metrics_path, "audit", inputs.log_dirs)
     earlier = _open_history(history, history_days, inputs)
@@ -130,7 +129,7 @@ def run(
     fallback = fallback_records(fallback_folder)
     with _topics_of(previous, report) as topics, _folder(report, inputs) as folder:
         job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics, gap_ms, fallback)
-        job = replace(job, with_basis=history is not None, earlier=None if last is None else last[1])
+        job = replace(job, with_basis=history is not None, earlier=None if last is None else last[1], store=store)
         result = (
             run_spark(job, master=master, memory=_heap(memory))
             if spark
@@ -153,6 +152,16 @@ def run(
             for failure in failures:
                 say_incomplete(failure)
     return metrics.written(Exit.CLEAN if result.is_clean else Exit.FINDINGS)
+
+
+def _sort_for_cluster(paths: Sequence[str], report: str) -> tuple[Inputs, str | None]:
+    """Sort what was given; return also the URI of a report by which files go to executors, None for a folder."""
+    if is_uri(report):
+        inputs = sort_inputs(paths)
+        spark_engine.check_store(report, inputs.log_dirs)
+        return inputs, report
+    # Executors read copies of what lies in a store, so these go where executors see them.
+    return sort_inputs(paths, _made(report, filter(os.path.isdir, paths))), None
 
 
 def _say_closed(result: AuditResult, inputs: Inputs) -> None:
@@ -180,8 +189,11 @@ def _check_options(
         raise UsageError(f"--memory {memory}: a number and a unit are expected, for example 4GB")
     if master is not None and not spark:
         raise UsageError("--master goes with --spark")
-    if spark and (report is None or is_uri(report)) and spark_engine.runs_on_cluster(master):
-        raise UsageError("a cluster needs --report with a folder that this machine and all executors see")
+    if spark and report is None and spark_engine.runs_on_cluster(master):
+        raise UsageError(
+            "a cluster needs --report with a folder that this machine and all executors see, or with the URI of one in "
+            "a store that this machine and Spark reach"
+        )
     if spark and jobs is not None:
         raise UsageError("--jobs is for the audit without --spark, which lists trees on all cores that Spark has")
 

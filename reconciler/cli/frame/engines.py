@@ -50,6 +50,8 @@ class AuditJob:
     """Whether the result tells what the verdicts rest on, for the next incremental audit."""
     earlier: EarlierAudit | None = None
     """The audit whose findings are kept where nothing changed that they rest on."""
+    store: str | None = None
+    """A URI by which files go to the executors of a cluster and back; None: they see the folder, or there are none."""
 
 
 _SPILL_IS_FULL = "failed to offload data block"
@@ -152,6 +154,8 @@ def run_spark(job: AuditJob, *, master: str | None, memory: str | None = None) -
                 superseded=_superseded(job.inputs.inventories),
                 contents=_contents(job, parquet),
                 earlier=job.earlier,
+                store=job.store,
+                stored=_stored(job.inputs.inventories, job.store),
             )
 
 
@@ -195,6 +199,18 @@ def _by_form(inventories: InventorySet) -> tuple[list[str], list[str]]:
 def _for_engine(inventories: InventorySet, path: str) -> str:
     # Absolute, because an engine gives a meaning to some first characters of a name, such as ~.
     return os.path.abspath(inventories.readable(path))
+
+
+def _stored(inventories: InventorySet, store: str | None) -> dict[str, str]:
+    """Name the inventories that Spark reads in their own store, by the paths that :func:`_by_form` gives to an engine.
+
+    It reads a store of the kind that it hands files over by; those of another kind, and of this machine, go there.
+    """
+    if store is None:
+        return {}
+    kind = f"{store.partition(':')[0]}://"
+    read = (path for path in inventories.paths if path.startswith(kind) and "?" not in path)
+    return {_for_engine(inventories, path): path for path in read}
 
 
 def _superseded(inventories: InventorySet) -> dict[str, Collection[LogDirOnHost]]:

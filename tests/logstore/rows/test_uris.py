@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from logstore import InventoryStoreError
-from logstore.rows import check_uri, is_uri, list_uri, path_of_uri, uris
+from logstore.rows import check_uri, is_uri, list_uri, path_of_uri, remove_uri, uris
 from logstore.rows.uris import fetch, join_uri, put, uri_of_path
 from tests.object_store import BUCKET, ObjectStore
 
@@ -50,6 +50,18 @@ def test_what_is_put_is_listed_by_name_and_fetched(tmp_path: Path, s3: ObjectSto
             assert (tmp_path / "copy").read_bytes() == each.name.encode()
     assert list_uri(join_uri(FOLDER, "z.parquet")) == [(join_uri(FOLDER, "z.parquet"), "z.parquet")]
     assert list_uri(f"s3://{BUCKET}/nothing/") is None
+
+
+def test_what_is_removed_is_gone_with_all_that_is_in_it_and_nothing_else(tmp_path: Path, s3: ObjectStore) -> None:
+    for folder in (FOLDER, f"file://{tmp_path}/of%20all/"):
+        for name in ("a/1.parquet", "a/b/2.parquet", "ab.parquet", "c.parquet"):
+            put(written(tmp_path / "source"), join_uri(folder, name))
+        for name in ("a", "a", "c.parquet", "nothing"):
+            remove_uri(join_uri(folder, name))
+        assert [each.name for each in list_uri(folder) or ()] == ["ab.parquet"]
+    s3.refusing = lambda method, path: method != "HEAD"
+    with pytest.raises(InventoryStoreError, match="access is denied"):
+        remove_uri(f"{FOLDER}ab.parquet")
 
 
 def test_a_store_that_fails_some_times_or_is_slow_is_asked_again(tmp_path: Path, s3: ObjectStore) -> None:

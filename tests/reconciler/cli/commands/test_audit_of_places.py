@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,12 +13,15 @@ from click.testing import Result
 from logstore.rows import list_uri
 from logstore.rows.uris import fetch, join_uri, put
 from reconciler.audit import FINDING_SCHEMA, AuditResult
+from reconciler.audit import spark as spark_engine
 from reconciler.cli.commands import audit as audit_command
 from reconciler.cli.frame import AuditJob, run_embedded
+from reconciler.errors import RefusedError
 from tests.object_store import BUCKET, ObjectStore
 
 Run = Callable[..., Result]
 PREFIX = f"s3://{BUCKET}/inventories/"
+ON_CLUSTER = ("--spark", "--master", "spark://x:1")
 
 
 @pytest.fixture
@@ -183,9 +187,58 @@ def test_findings_are_put_at_a_uri_when_they_are_whole(cluster, run: Run, scanne
     assert (ran.exit_code, f"s3://{BUCKET}/others.ndjson: access is denied" in ran.stderr) == (4, True)
 
 
-def test_a_cluster_of_spark_needs_a_folder_for_its_report(cluster, run: Run, scanned: Path) -> None:
-    ran = run("audit", scanned, "--spark", "--master", "spark://x:1", "--report", f"s3://{BUCKET}/audits/")
-    assert (ran.exit_code, "a cluster needs --report with a folder that this machine and all" in ran.stderr) == (
-        2,
-        True,
-    )
+def test_a_cluster_of_spark_hands_files_over_where_its_report_goes(
+    cluster, run: Run, scanned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[AuditJob] = []
+
+    def given_to_spark(job: AuditJob, **_: object) -> AuditResult:
+        seen.append(job)
+        return run_embedded(job, jobs=1, memory_limit=None)
+
+    monkeypatch.setattr(audit_command, "run_spark", given_to_spark)
+    asked = ("audit", PREFIX, "--metadata", cluster.metadata)
+    here, report = cluster.folder / "here", f"s3://{BUCKET}/audits/of-spark"
+    ran, embedded = run(*asked, *ON_CLUSTER, "--report", report), run(*asked, "--report", here)
+    assert (ran.exit_code, ran.stdout) == (1, embedded.stdout)
+    assert {each.name for each in list_uri(report) or ()} == {path.name for path in here.iterdir()}
+    assert seen[0].store == report
+    copies = seen[0].inputs.inventories.copies.paths.values()
+    assert not any(Path(path).is_relative_to(cluster.folder) for path in copies)
+    # A file URI is a folder, which executors see.
+    run(*asked, *ON_CLUSTER, "--report", f"file://{cluster.folder}/shared")
+    assert (seen[1].store, seen[1].folder) == (None, f"{cluster.folder}/shared")
+
+
+def test_spark_reads_inventories_where_they_lie_in_the_kind_of_store_that_it_uses_anyway(
+    cluster, run: Run, scanned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[dict[str, object]] = []
+
+    def given_to_spark(*_: object, **how: object) -> None:
+        given.append(how)
+        raise RefusedError("enough was seen")
+
+    # Put there before they are asked for, so that no PySpark is loaded.
+    monkeypatch.setitem(vars(spark_engine), "open_session", lambda *_, **__: nullcontext())
+    monkeypatch.setitem(vars(spark_engine), "audit", given_to_spark)
+    (one, two), far = sorted(scanned.rglob("*.parquet")), f"{PREFIX}cluster=*/**/*.parquet"
+    for places, report in (([far], "s3"), ([far.replace("s3:", "s3a:")], "s3"), ([one, two], "s3"), ([far], "file")):
+        at = f"s3://{BUCKET}/audits/" if report == "s3" else f"file://{cluster.folder}/report"
+        assert "enough was seen" in run("audit", *places, *ON_CLUSTER, "--report", at).stderr
+    assert sorted(given[0]["stored"].values()) == sorted(each.uri for each in list_uri(PREFIX) or ())  # type: ignore[attr-defined]
+    assert [how["stored"] for how in given[1:]] == [{}, {}, {}]
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        ([], "a cluster needs --report with a folder that this machine and all executors see, or with the URI of one"),
+        (["--report", f"s3://{BUCKET}/audits/"], "write into a folder that they and this machine see: name one with"),
+    ],
+)
+def test_where_executors_cannot_write_is_told_before_spark_starts(
+    cluster, run: Run, s3: ObjectStore, report: list[str], said: str
+) -> None:
+    ran = run("audit", *cluster.log_dirs, *ON_CLUSTER, *report)
+    assert (ran.exit_code, len(ran.stderr.splitlines()), said in ran.stderr) == (2, 1, True)
