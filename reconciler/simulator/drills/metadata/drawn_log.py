@@ -24,7 +24,10 @@ LEVEL_3_7: Final = 15
 
 
 class Partition(NamedTuple):
-    """One partition as the cluster wants it; ``homes`` has the directory ID of each replica, or is empty."""
+    """One partition as the cluster wants it; ``homes`` has the directory ID of each replica, or is empty.
+
+    ``eligible`` and ``last_known`` may lead, in this order, once the ISR is empty (KIP-966).
+    """
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -34,6 +37,8 @@ class Partition(NamedTuple):
     leader_epoch: int
     partition_epoch: int
     homes: tuple[DirectoryId, ...]
+    eligible: tuple[int, ...] = ()
+    last_known: tuple[int, ...] = ()
 
 
 class Node(NamedTuple):
@@ -169,7 +174,7 @@ class _LogWriter:
             self._waiting, self._begun = [], self._offset
             return [(record("BeginTransactionRecord", name="drilled"), _nothing)]
         # In a transaction only what cannot contradict the truth of before it, whatever becomes of it.
-        moves = [self._new_topic, self._changed, self._changed, self._removed, self._fenced, self._idle]
+        moves = [self._new_topic, self._changed, self._changed, self._removed, self._fenced, self._cleared, self._idle]
         return (moves[0] if self._waiting is not None else random.choice(moves))()
 
     def _idle(self) -> list[tuple[bytes, _Change]]:
@@ -234,6 +239,11 @@ class _LogWriter:
         if random.random() < 0.5:
             isr = tuple(each for each in before.replicas if random.random() < 0.7) or before.replicas[:1]
             after, fields = after._replace(isr=isr), {"isr": isr}
+        if random.random() < 0.5:
+            eligible = tuple(each for each in before.replicas if random.random() < 0.5)
+            after = after._replace(eligible=eligible, last_known=random.choice(((), before.replicas[:1])))
+            after = after._replace(isr=random.choice((after.isr, (), ())))
+            fields |= {"isr": after.isr, "eligibleLeaderReplicas": eligible, "lastKnownElr": after.last_known}
         if random.random() < 0.4:
             leader = random.choice((*before.isr, -1))
             after = after._replace(leader=leader, leader_epoch=before.leader_epoch + 1)
@@ -251,7 +261,8 @@ class _LogWriter:
             after = after._replace(homes=self._homes(after.replicas))
             fields |= {"directories": after.homes}
         fields |= {"topicId": key[0], "partitionId": key[1]}
-        data = record("PartitionChangeRecord", int("directories" in fields), **fields)
+        version = 2 if "lastKnownElr" in fields else int("directories" in fields)
+        data = record("PartitionChangeRecord", version, **fields)
 
         def change(truth: Truth, offset: int) -> None:
             truth.partitions[key] = after
@@ -259,6 +270,17 @@ class _LogWriter:
                 truth.touched[key[0]] = offset
 
         return [(data, change)]
+
+    def _cleared(self) -> list[tuple[bytes, _Change]]:
+        """Forget who may lead without being in sync, of one topic or of all."""
+        name = self._random.choice(("", *sorted(self._truth.topics.values())))
+
+        def change(truth: Truth, _: int) -> None:
+            for key, each in truth.partitions.items():
+                if name in ("", truth.topics[key[0]]):
+                    truth.partitions[key] = each._replace(eligible=(), last_known=())
+
+        return [(record("ClearElrRecord", topicName=name), change)]
 
     def _removed(self) -> list[tuple[bytes, _Change]]:
         if not self._truth.topics:
@@ -288,7 +310,7 @@ def _set(topic_id: TopicId, number: int, partition: Partition) -> tuple[bytes, _
 def _whole(topic_id: TopicId, number: int, partition: Partition) -> bytes:
     return record(
         "PartitionRecord",
-        int(bool(partition.homes)),
+        2 if partition.eligible or partition.last_known else int(bool(partition.homes)),
         partitionId=number,
         topicId=topic_id,
         replicas=partition.replicas,
@@ -299,6 +321,8 @@ def _whole(topic_id: TopicId, number: int, partition: Partition) -> bytes:
         leaderEpoch=partition.leader_epoch,
         partitionEpoch=partition.partition_epoch,
         directories=partition.homes,
+        **({"eligibleLeaderReplicas": partition.eligible} if partition.eligible else {}),
+        **({"lastKnownElr": partition.last_known} if partition.last_known else {}),
     )
 
 

@@ -213,9 +213,10 @@ def _topics(truth: Truth) -> list[tuple[Any, ...]]:
 def _replicas(truth: Truth) -> list[tuple[Any, ...]]:
     found = list[tuple[Any, ...]]()
     for (topic_id, number), each in truth.partitions.items():
+        in_sync = next((some for some in (each.isr, each.eligible, each.last_known) if some), ())
         for place, node in enumerate(each.replicas):
             home = str(each.homes[place]) if each.homes else None
-            roles = (node == each.leader, node in each.isr, len(each.isr), node in each.adding, node in each.removing)
+            roles = (node == each.leader, node in in_sync, len(in_sync), node in each.adding, node in each.removing)
             epochs = each.leader_epoch, each.partition_epoch
             found.append((truth.topics[topic_id], str(topic_id), number, node, home, *roles, *epochs))
     return sorted(found, key=str)
