@@ -36,7 +36,18 @@ if TYPE_CHECKING:
         plain_row,
         utf8,
     )
-    from logstore.rows.uris import check_uri, fetch, is_uri, join_uri, list_uri, path_of_uri, put, remove_uri
+    from logstore.rows.uris import (
+        check_uri,
+        fetch,
+        is_uri,
+        join_uri,
+        list_uri,
+        open_uri,
+        path_of_uri,
+        put,
+        remove_uri,
+        store_sentences,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -72,7 +83,18 @@ else:
                 "plain_row",
                 "utf8",
             ),
-            "uris": ("check_uri", "fetch", "is_uri", "join_uri", "list_uri", "path_of_uri", "put", "remove_uri"),
+            "uris": (
+                "check_uri",
+                "fetch",
+                "is_uri",
+                "join_uri",
+                "list_uri",
+                "open_uri",
+                "path_of_uri",
+                "put",
+                "remove_uri",
+                "store_sentences",
+            ),
         },
     )
 
@@ -107,6 +129,7 @@ __all__ = [
     "is_uri",
     "join_uri",
     "list_uri",
+    "open_uri",
     "parse_scan_name",
     "path_of_uri",
     "plain_row",
@@ -114,6 +137,7 @@ __all__ = [
     "read_inventory",
     "read_inventory_set",
     "remove_uri",
+    "store_sentences",
     "to_batch",
     "to_table",
     "utf8",

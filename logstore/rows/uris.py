@@ -89,7 +89,7 @@ def list_uri(uri: str) -> list[FileAtUri] | None:
     """
     from pyarrow.fs import FileSelector, FileType
 
-    with _sentences(uri):
+    with store_sentences(uri):
         system, path = _open(uri)
         # A bucket is not asked whether it is a file: without credentials Arrow's Azure ends the process at that.
         may_be_file = "/" in path.rstrip("/") and not _names_folder(uri)
@@ -123,7 +123,7 @@ def fetch(uri: str, path: str) -> None:
 
 
 def _pieces(uri: str) -> Iterator[bytes]:
-    with _sentences(uri):
+    with store_sentences(uri):
         system, source = _open(uri)
         with system.open_input_stream(source, compression=None) as file:
             while data := file.read(STORE_BYTES_AT_ONCE):
@@ -141,7 +141,7 @@ def put(path: str, uri: str) -> None:
     """
     import pyarrow as pa
 
-    with _sentences(uri), pa.memory_map(path) as source:
+    with store_sentences(uri), pa.memory_map(path) as source:
         system, target = _open(uri)
         if _scheme(uri) in _WHOLE_AT_CLOSE:
             from concurrent.futures import ThreadPoolExecutor
@@ -177,7 +177,7 @@ def remove_uri(uri: str) -> None:
     """
     from pyarrow.fs import FileType
 
-    with _sentences(uri):
+    with store_sentences(uri):
         system, path = _open(uri)
         kind = system.get_file_info(path).type
         if kind == FileType.File:
@@ -207,8 +207,17 @@ def check_uri(uri: str) -> None:
     Raises:
         InventoryStoreError: it is not, or the store of its region cannot be reached.
     """
-    with _sentences(uri):
-        _open(uri)
+    open_uri(uri)
+
+
+def open_uri(uri: str) -> tuple[FileSystem, str]:
+    """Return the file system that a URI leads to, and its path there; what that raises later is Arrow's own.
+
+    Raises:
+        InventoryStoreError: the URI is not well formed, or the store of its region cannot be reached.
+    """
+    with store_sentences(uri):
+        return _open(uri)
 
 
 def _open(uri: str) -> tuple[FileSystem, str]:
@@ -254,8 +263,12 @@ def _sync(system: FileSystem, path: str) -> None:
 
 
 @contextmanager
-def _sentences(uri: str) -> Iterator[None]:
-    """Turn what Arrow raises into one sentence about the URI."""
+def store_sentences(uri: str) -> Iterator[None]:
+    """Turn what Arrow raises into one sentence about the URI.
+
+    Raises:
+        InventoryStoreError, StoreDownError: it raised something.
+    """
     import pyarrow as pa
 
     try:

@@ -15,8 +15,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from logstore import LogStoreError
+from logstore import InventoryStoreError, LogStoreError
 from logstore.fs import TEMPORARY, Directory, Disk, make_directory, remove_file
+from logstore.rows import is_uri, put, remove_uri
 from reconciler.audit import FINDING_SCHEMA, AuditResult
 from reconciler.desired import BrokerKey
 from reconciler.errors import HistoryError
@@ -57,16 +58,19 @@ def append_run(folder: str, result: AuditResult, topics_path: str, disk: Disk | 
     """Add a run to a history, which is made where there is none.
 
     Args:
-        folder: the history.
+        folder: the history, a folder or a URI.
         result: the audit; its findings are read from its own file.
         topics_path: the ``topics.parquet`` that it left.
-        disk: the seam for changes.
+        disk: the seam for changes of a folder.
 
     Raises:
         HistoryError: the folder cannot be written; nothing of the run is read.
     """
     disk = disk or Disk()
     run = Run(new_run_id(result.audited_ms, disk.unique()), folder)
+    if is_uri(folder):
+        _append_at_uri(run, result, topics_path)
+        return run
     name = run.run_id + SUFFIX
     try:
         with ExitStack() as stack:
@@ -86,11 +90,34 @@ def append_run(folder: str, result: AuditResult, topics_path: str, disk: Disk | 
                 raise
     except (OSError, LogStoreError, duckdb.Error, pa.ArrowException) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).splitlines()[0]
-        raise HistoryError(
-            f"--history {folder}: the run was not added: {reason:.200}; make room or name another folder, and audit "
-            "again"
-        ) from error
+        raise _not_added(folder, reason, "make room or name another folder") from error
     return run
+
+
+def _append_at_uri(run: Run, result: AuditResult, topics_path: str) -> None:
+    """Put the files of a run into a store, the totals last; where one is refused, remove the others.
+
+    Raises:
+        HistoryError: one cannot be put there; nothing of the run is read.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="logstore-history-") as folder:
+            paths = {table: os.path.join(folder, table + SUFFIX) for table in TABLES}
+            _write(result, topics_path, run, paths)
+            try:
+                for table in TABLES:
+                    put(paths[table], run.path(table))
+            except BaseException:
+                for table in reversed(TABLES):
+                    with suppress(InventoryStoreError):
+                        remove_uri(run.path(table))
+                raise
+    except (OSError, LogStoreError, duckdb.Error, pa.ArrowException) as error:
+        raise _not_added(run.folder, str(error).splitlines()[0], "see to that or name another place") from error
+
+
+def _not_added(folder: str, reason: str, cure: str) -> HistoryError:
+    return HistoryError(f"--history {folder}: the run was not added: {reason:.200}; {cure}, and audit again")
 
 
 def _open_day(stack: ExitStack, disk: Disk, run: Run, table: str) -> Directory:

@@ -18,25 +18,28 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from logstore.rows import is_uri
 from reconciler.errors import HistoryError
 from reconciler.history.tables import SCHEMAS, SUFFIX, TABLES, Run, list_runs
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable, Schema
 
-_LOG = "_delta_log"
+LOG = "_delta_log"
 _DAY = pa.field("day", pa.date32())
 """The partition, which is in the names of folders and not in the files."""
 
 
 def keep_delta_tables(folder: str) -> None:
-    """Add each run that is not in the Delta tables of a history yet; without the library, do nothing.
+    """Add each run that is not in the Delta tables of a history yet.
+
+    Without the library there are none, nor of a history in a store, which has its own settings of access.
 
     Raises:
         HistoryError: a table cannot be read or written.
         UsageError: the history cannot be listed.
     """
-    if find_spec("deltalake") is None:
+    if is_uri(folder) or find_spec("deltalake") is None:
         return
     runs = list_runs(folder)
     for table in TABLES:
@@ -50,7 +53,7 @@ def remove_from_delta_tables(folder: str, first_day: str) -> None:
     Raises:
         HistoryError: a table cannot be written, or there is one and the library is not installed.
     """
-    tables = [table for table in TABLES if os.path.isdir(os.path.join(folder, table, _LOG))]
+    tables = [table for table in TABLES if os.path.isdir(os.path.join(folder, table, LOG))]
     if tables and find_spec("deltalake") is None:
         raise HistoryError(
             f"--history-days: {folder}/{tables[0]} is a Delta table, whose older days only the library deltalake takes "
@@ -95,7 +98,7 @@ def _opened(path: str, schema: Schema) -> DeltaTable:
     """Open a table, which is made where there is none, and gets the columns of this release."""
     from deltalake import DeltaTable
 
-    if not os.path.isdir(os.path.join(path, _LOG)):
+    if not os.path.isdir(os.path.join(path, LOG)):
         return DeltaTable.create(path, schema, partition_by=["day"])
     delta = DeltaTable(path)
     names = {field.name for field in delta.schema().fields}
@@ -114,5 +117,5 @@ def _sentences(folder: str, table: str) -> Iterator[None]:
         reason = (str(error).splitlines() or ["no reason was given"])[0]
         raise HistoryError(
             f"--history {folder}: its Delta table {table} was not brought up to date: {reason:.200}; the next audit "
-            f"tries again, and where the folder {table}/{_LOG} is removed, makes it anew"
+            f"tries again, and where the folder {table}/{LOG} is removed, makes it anew"
         ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from logstore.rows import join_uri
 from reconciler.audit import (
     AUDIT_SCHEMA_VERSION,
     FINDING_SCHEMA,
@@ -21,6 +21,7 @@ from reconciler.audit import (
     TOPICS_FILE,
 )
 from reconciler.errors import UsageError
+from reconciler.history.files import first_bytes, is_folder, is_there, locate
 from reconciler.history.tables import FINDINGS, FLEET, TOPICS, Run, is_run_id, list_runs
 from reconciler.text import count
 
@@ -47,7 +48,7 @@ class Result:
 
 
 def open_result(text: str, history: str | None) -> Result:
-    """Open what was named: a path; or, in a history, a run ID, a day in UTC, ``latest`` or ``previous``.
+    """Open what was named: a path or a URI; or, in a history, a run ID, a day in UTC, ``latest`` or ``previous``.
 
     Of a day the last run counts.
 
@@ -60,21 +61,19 @@ def open_result(text: str, history: str | None) -> Result:
             run.run_id,
             _dataset(run.path(FINDINGS), FINDING_SCHEMA),
             _dataset(run.path(TOPICS), _TOPIC_SCHEMA),
-            _dataset(run.path(FLEET), FLEET_SCHEMA).to_table() if os.path.exists(run.path(FLEET)) else None,
+            _dataset(run.path(FLEET), FLEET_SCHEMA).to_table() if is_there(run.path(FLEET)) else None,
         )
-    if os.path.isdir(text):
-        topics = os.path.join(text, TOPICS_FILE)
-        found = _dataset(os.path.join(text, FINDINGS_FILE), FINDING_SCHEMA)
-        summary = os.path.join(text, SUMMARY_FILE)
+    if is_folder(text):
+        topics, summary = join_uri(text, TOPICS_FILE), join_uri(text, SUMMARY_FILE)
+        found = _dataset(join_uri(text, FINDINGS_FILE), FINDING_SCHEMA)
         return Result(
             text,
             found,
-            _dataset(topics, _TOPIC_SCHEMA) if os.path.exists(topics) else None,
-            _rows(summary, _document(summary), "fleet", FLEET_SCHEMA) if os.path.exists(summary) else None,
+            _dataset(topics, _TOPIC_SCHEMA) if is_there(topics) else None,
+            _rows(summary, _document(summary), "fleet", FLEET_SCHEMA) if is_there(summary) else None,
         )
     try:
-        with open(text, "rb") as file:
-            is_parquet = file.read(4) == b"PAR1"
+        is_parquet = first_bytes(text, 4) == b"PAR1"
     except OSError as error:
         if history is not None and isinstance(error, FileNotFoundError):
             raise UsageError(f"{text}: there is no such run and no such file") from error
@@ -106,7 +105,8 @@ def _find_run(text: str, history: str) -> Run:
 def _dataset(path: str, schema: pa.Schema) -> Any:
     """Open a Parquet file, or a folder of part files; columns that an older release did not write are null."""
     try:
-        found = ds.dataset(os.path.abspath(path), format="parquet", filesystem=pa.fs.LocalFileSystem())
+        system, place = locate(path)
+        found = ds.dataset(place, format="parquet", filesystem=system)
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UsageError(f"{path} cannot be read: {reason:.200}") from error
@@ -125,8 +125,7 @@ def _dataset(path: str, schema: pa.Schema) -> Any:
 def _document(path: str) -> Mapping[str, Any]:
     """Read what ``logstore audit --format json`` wrote, or the summary of a report."""
     try:
-        with open(path, "rb") as file:
-            document = orjson.loads(file.read())
+        document = orjson.loads(first_bytes(path))
     except (OSError, orjson.JSONDecodeError) as error:
         raise UsageError(f"{path} is neither JSON nor Parquet, which 'logstore audit' writes: {error}") from error
     if not isinstance(document, dict) or document.get("schema_version") != AUDIT_SCHEMA_VERSION:

@@ -6,10 +6,11 @@ import os
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
-from logstore import LogStoreError
+from logstore import InventoryStoreError, LogStoreError
 from logstore.fs import TEMPORARY, Directory, Disk, remove_file
+from logstore.rows import is_uri, join_uri, list_uri, remove_uri
 from reconciler.errors import HistoryError
-from reconciler.history.delta import remove_from_delta_tables
+from reconciler.history.delta import LOG, remove_from_delta_tables
 from reconciler.history.tables import SUFFIX, TABLES, day_of, is_run_id
 
 
@@ -22,22 +23,50 @@ def remove_old_days(folder: str, days: int, now_ms: int, disk: Disk | None = Non
     Raises:
         HistoryError: something cannot be removed.
     """
+    if is_uri(folder):
+        return _remove_at_uri(folder, _first_day(days, now_ms))
     disk = disk or Disk()
-    first = datetime.fromtimestamp(now_ms // 1000, UTC).date() - timedelta(days=days - 1)
+    first = _first_day(days, now_ms)
     removed = set()
-    remove_from_delta_tables(folder, first.isoformat())
+    remove_from_delta_tables(folder, first)
     try:
         for table in reversed(TABLES):
             with suppress(FileNotFoundError), Directory.open(os.path.join(folder, table)) as opened:
                 for name in opened.directories():
                     day = day_of(name)
-                    if day is not None and day < first.isoformat() and _remove_day(disk, opened, name):
+                    if day is not None and day < first and _remove_day(disk, opened, name):
                         removed.add(day)
     except (OSError, LogStoreError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise HistoryError(
-            f"--history-days: older days of {folder} were not all removed: {reason}; the next audit tries again"
-        ) from error
+        raise _not_removed(folder, reason) from error
+    return sorted(removed)
+
+
+def _first_day(days: int, now_ms: int) -> str:
+    return (datetime.fromtimestamp(now_ms // 1000, UTC).date() - timedelta(days=days - 1)).isoformat()
+
+
+def _not_removed(folder: str, reason: object) -> HistoryError:
+    return HistoryError(
+        f"--history-days: older days of {folder} were not all removed: {reason}; the next audit tries again"
+    )
+
+
+def _remove_at_uri(folder: str, first: str) -> list[str]:
+    """Remove the runs of days before ``first`` from a store, where a folder is there only while a file is in it."""
+    removed = set()
+    try:
+        for table in reversed(TABLES):
+            for each in list_uri(join_uri(folder, table)) or ():
+                name, _, file = each.name.partition("/")
+                if name == LOG:
+                    raise _not_removed(folder, f"{table} is a Delta table, which takes its older days out itself")
+                day = day_of(name)
+                if day is not None and day < first and file.endswith(SUFFIX) and is_run_id(file.removesuffix(SUFFIX)):
+                    remove_uri(each.uri)
+                    removed.add(day)
+    except InventoryStoreError as error:
+        raise _not_removed(folder, error) from error
     return sorted(removed)
 
 

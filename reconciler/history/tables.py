@@ -8,7 +8,8 @@
 
 Each row also has the run's ID, the time of the audit, and the time of the scan that it rests on. Any engine reads a
 table as a folder of Parquet files partitioned by day, in UTC. A run counts when its totals are there, which come last.
-A file that is still written has another suffix, which no reader takes. Where :mod:`reconciler.history.delta` has kept
+A file that is still written has another suffix, which no reader takes. DIR may be a URI in a store, where a file is
+there when it is whole. Where :mod:`reconciler.history.delta` has kept
 a ``_delta_log`` beside the days, a table is a Delta table as well.
 """
 
@@ -16,14 +17,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from logstore.rows import fetch, is_uri, join_uri, list_uri
 from reconciler.audit import BASIS_SCHEMA, FINDING_SCHEMA, FLEET_SCHEMA, EarlierAudit, EarlierRun, FleetKey
 from reconciler.errors import UsageError
+from reconciler.history.files import is_there, locate, names_in, open_parquet
 
 FINDINGS, TOPICS, FLEET, BROKERS, TOTALS = "findings", "topics", "fleet", "brokers", "totals"
 TABLES = (FINDINGS, TOPICS, FLEET, BROKERS, TOTALS)
@@ -65,7 +68,7 @@ class Run:
     run_id: str
     """``20261125T221503.204Z-1a2b3c4d``: when it began, in UTC, and what tells it from others of that moment."""
     folder: str
-    """The history."""
+    """The history: a folder or a URI."""
 
     @property
     def day(self) -> str:
@@ -74,7 +77,7 @@ class Run:
 
     def path(self, table: str) -> str:
         """The file of its rows in one of :data:`TABLES`."""
-        return os.path.join(self.folder, table, f"day={self.day}", self.run_id + SUFFIX)
+        return join_uri(self.folder, table, f"day={self.day}", self.run_id + SUFFIX)
 
 
 def new_run_id(audited_ms: int, unique: str) -> str:
@@ -101,9 +104,7 @@ def check_history(folder: str) -> None:
         UsageError: it does, or it cannot be listed.
     """
     try:
-        strangers = sorted(set(os.listdir(folder)) - set(TABLES))
-    except FileNotFoundError:
-        return
+        strangers = sorted(set(names_in(folder)) - set(TABLES))
     except OSError as error:
         raise UsageError(f"--history {folder}: {error.strerror}") from error
     if strangers:
@@ -117,19 +118,27 @@ def list_runs(folder: str) -> list[Run]:
         UsageError: the folder cannot be listed.
     """
     found = []
-    for day in _names(os.path.join(folder, TOTALS)):
-        for name in _names(os.path.join(folder, TOTALS, day)) if day_of(day) else ():
-            run = Run(name.removesuffix(SUFFIX), folder)
-            if name.endswith(SUFFIX) and is_run_id(run.run_id) and run.day == day_of(day):
-                found.append(run)
+    for day, name in _totals(folder):
+        run = Run(name.removesuffix(SUFFIX), folder)
+        if name.endswith(SUFFIX) and is_run_id(run.run_id) and run.day == day_of(day):
+            found.append(run)
     return sorted(found)
+
+
+def _totals(folder: str) -> Iterator[tuple[str, str]]:
+    """Yield the files of all days' totals, as day and name."""
+    if is_uri(folder):  # where one request lists a thousand files, and one for each day would take long
+        for each in list_uri(join_uri(folder, TOTALS)) or ():
+            day, _, name = each.name.partition("/")
+            yield day, name
+        return
+    for day in _names(os.path.join(folder, TOTALS)):
+        yield from ((day, name) for name in (_names(os.path.join(folder, TOTALS, day)) if day_of(day) else ()))
 
 
 def _names(folder: str) -> list[str]:
     try:
-        return os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+        return names_in(folder)
     except OSError as error:
         raise UsageError(f"{folder} cannot be listed: {error.strerror}") from error
 
@@ -152,8 +161,9 @@ def first_seen(folder: str, topics: Collection[str]) -> dict[Place, int]:
     names = ["cluster_id", "broker", "log_dir", "name", "disk_topic_id", "scanned_ms"]
     seen: dict[Place, int] = {}
     try:
-        paths = [os.path.abspath(run.path(FINDINGS)) for run in list_runs(folder)]
-        found = ds.dataset(paths, SCHEMAS[FINDINGS], "parquet", pa.fs.LocalFileSystem())
+        system, _ = locate(folder)
+        paths = [locate(run.path(FINDINGS))[1] for run in list_runs(folder)]
+        found = ds.dataset(paths, SCHEMAS[FINDINGS], "parquet", system)
         fits = pc.field("topic").isin(pa.array(sorted(topics), pa.string())) & pc.field("scanned_ms").is_valid()
         for row in found.to_table(columns=names, filter=fits).to_pylist():
             *place, scanned_ms = (row[name] for name in names)
@@ -164,17 +174,26 @@ def first_seen(folder: str, topics: Collection[str]) -> dict[Place, int]:
     return seen
 
 
-def last_audit(folder: str) -> tuple[Run, EarlierAudit] | None:
+def last_audit(folder: str, copies_in: str | None = None) -> tuple[Run, EarlierAudit] | None:
     """Find the newest run, for an incremental audit after it; None: there is none, or an older release wrote it.
+
+    ``copies_in``: a folder for copies of what lies in a store, which an engine cannot read there.
 
     Raises:
         UsageError: the folder cannot be listed.
+        InventoryStoreError: the store cannot be reached, or refuses.
     """
     runs = list_runs(folder)
-    if not runs or not os.path.exists(runs[-1].path(BROKERS)):
+    if not runs or not is_there(runs[-1].path(BROKERS)):
         return None
-    findings, topics, basis = (os.path.abspath(runs[-1].path(table)) for table in (FINDINGS, TOPICS, BROKERS))
-    return runs[-1], EarlierAudit(findings=findings, topics=topics, basis=basis)
+    paths = {}
+    for table in (FINDINGS, TOPICS, BROKERS):
+        paths[table] = os.path.abspath(runs[-1].path(table))
+        if is_uri(folder):
+            assert copies_in is not None
+            paths[table] = os.path.join(copies_in, f"{table}{SUFFIX}")
+            fetch(runs[-1].path(table), paths[table])
+    return runs[-1], EarlierAudit(findings=paths[FINDINGS], topics=paths[TOPICS], basis=paths[BROKERS])
 
 
 def earlier_runs(folder: str, most: int) -> list[EarlierRun]:
@@ -183,12 +202,10 @@ def earlier_runs(folder: str, most: int) -> list[EarlierRun]:
     Raises:
         UsageError: one cannot be read.
     """
-    import pyarrow.parquet as pq
-
     found = []
     for run in reversed(list_runs(folder)[-most:]):
         try:
-            rows = pq.ParquetFile(run.path(TOTALS)).read(SCHEMAS[TOTALS].names).to_pylist()
+            rows = open_parquet(run.path(TOTALS)).read(SCHEMAS[TOTALS].names).to_pylist()
             fleet = _fleet_of(run)
         except (pa.ArrowException, OSError, ValueError) as error:
             reason = (str(error).splitlines() or [""])[0]
@@ -207,9 +224,7 @@ def earlier_runs(folder: str, most: int) -> list[EarlierRun]:
 
 def _fleet_of(run: Run) -> frozenset[FleetKey] | None:
     """Read which findings of the fleet a run has; None: it is of a release that did not keep them."""
-    import pyarrow.parquet as pq
-
-    if not os.path.exists(run.path(FLEET)):
+    if not is_there(run.path(FLEET)):
         return None
-    rows = pq.ParquetFile(run.path(FLEET)).read(list(FleetKey._fields)).to_pylist()
+    rows = open_parquet(run.path(FLEET)).read(list(FleetKey._fields)).to_pylist()
     return frozenset(FleetKey(**row) for row in rows)

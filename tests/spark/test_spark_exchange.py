@@ -149,7 +149,7 @@ def test_an_audit_through_a_store_gives_the_answer_of_one_in_a_folder_and_spark_
     pq.write_table(rows.slice(5), paths[1])
     hosts = {(row["host"], row["log_dir"]) for row in rows.slice(5).to_pylist()}
     ignored = {paths[0]: {LogDirOnHost(host or "", log_dir) for host, log_dir in hosts}}
-    how = {"now_ms": NOW_MS, "superseded": ignored}
+    how: dict[str, Any] = {"now_ms": NOW_MS, "superseded": ignored}
     duck = embedded.audit([], paths, states, str(tmp_path / "duck"), **how)
     store = (tmp_path / "store").as_uri()
     there = f"{store}/kept%20there.parquet"

@@ -16,7 +16,7 @@ from dataclasses import replace
 import pyarrow.fs
 
 from logstore import InventoryStoreError
-from logstore.rows import check_uri, fetch, is_uri, join_uri, list_uri, path_of_uri, put
+from logstore.rows import check_uri, fetch, is_uri, join_uri, list_uri, put
 from reconciler.audit import (
     AUDIT_SCHEMA_VERSION,
     FINDING_SCHEMA,
@@ -47,6 +47,7 @@ from reconciler.cli.frame import (
     destination,
     fallback_records,
     fit_address_space,
+    of_this_machine,
     open_page,
     parse_duration_option,
     read_policy,
@@ -110,7 +111,7 @@ def run(
     **broker: str | None,
 ) -> Exit:
     """Compare log dirs with the cluster's metadata, and give each replica a verdict."""
-    report, output, previous = map(_of_this_machine, (report, output, previous))
+    report, output, previous, history = map(of_this_machine, (report, output, previous, history))
     _check_options(memory=memory, spark=spark, master=master, jobs=jobs, report=report)
     if incremental and history is None:
         raise UsageError("--incremental goes with --history, which has the last run")
@@ -122,12 +123,15 @@ def run(
     _check_places(report, Format(form), output, inputs)
     metrics = MetricsFile(metrics_path, "audit", inputs.log_dirs)
     earlier = _open_history(history, history_days, inputs)
-    last = last_audit(str(history)) if incremental else None
     now_ms = time.time_ns() // 1_000_000
     states = choose_metadata(specs, inputs, now_ms)
     call = Call((), () if NO_METADATA in specs else specs, fallback_folder, **broker)
     fallback = fallback_records(fallback_folder)
-    with _topics_of(previous, report) as topics, _folder(report, inputs) as folder:
+    with (
+        _topics_of(previous, report) as topics,
+        _folder(report, inputs) as folder,
+        _last_of(history if incremental else None) as last,
+    ):
         job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics, gap_ms, fallback)
         job = replace(job, with_basis=history is not None, earlier=None if last is None else last[1], store=store)
         result = (
@@ -137,9 +141,7 @@ def run(
         )
         _say_closed(result, inputs)
         result = with_policy(_with_inputs(result, inputs, accepted, sizes=sizes), rules)
-        failures = _left(result, folder, report, call, earlier)
-        if history is not None:
-            failures += _append(result, folder, history, history_days)
+        failures = _left(result, folder, report, call, earlier) + _append(result, folder, history, history_days)
         say(f"{result.scope} ({result.engine})")
         for note in [*([_kept(result, last)] if incremental else []), *(f"note: {note}" for note in result.notes)]:
             say(note)
@@ -213,11 +215,6 @@ def _heap(memory: str | None) -> str | None:
     number, unit = re.fullmatch(r"([\d.]+)\s*(\w+)", memory).groups()  # type: ignore[union-attr]
     power = "BKMGT".index(unit[0].upper())
     return f"{max(1, round(float(number) * (1024 if 'i' in unit.lower() else 1000) ** power / 2**20))}m"
-
-
-def _of_this_machine(place: str | None) -> str | None:
-    """Give the path that a ``file`` URI names; every other URI, and every path, stays as it is."""
-    return place if place is None else path_of_uri(place) or place
 
 
 def _check_places(report: str | None, form: Format, output: str | None, inputs: Inputs) -> None:
@@ -338,6 +335,9 @@ def _open_history(history: str | None, days: int | None, inputs: Inputs) -> Sequ
         if days is not None:
             raise UsageError("--history-days goes with --history")
         return ()
+    if is_uri(history):
+        check_history(history)
+        return earlier_runs(history, TREND_RUNS)
     _refuse_odd_bytes("--history", history)
     refuse_inside(history, inputs.log_dirs)
     check_history(history)
@@ -347,8 +347,20 @@ def _open_history(history: str | None, days: int | None, inputs: Inputs) -> Sequ
     return earlier_runs(history, TREND_RUNS)
 
 
-def _append(result: AuditResult, folder: str, history: str, days: int | None) -> list[str]:
-    """Add the run to its history; return why that failed, in a sentence."""
+@contextmanager
+def _last_of(history: str | None) -> Iterator[tuple[Run, EarlierAudit] | None]:
+    """Provide the last run of a history, which may lie in a store; None: there is none to continue."""
+    if history is None:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="logstore-audit-") as copies:
+        yield last_audit(history, copies)
+
+
+def _append(result: AuditResult, folder: str, history: str | None, days: int | None) -> list[str]:
+    """Add the run to its history, if it has one; return why that failed, in a sentence."""
+    if history is None:
+        return []
     try:
         run = append_run(history, result, os.path.join(folder, TOPICS_FILE))
         say(f"this is run {run.run_id} of the history {history}")

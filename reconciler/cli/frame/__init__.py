@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         is_inventory,
         log_dir_of_path,
         log_dirs_in,
+        of_this_machine,
         read_inputs,
         refuse_part_of_log_dir,
         report_closed,
@@ -109,7 +110,7 @@ else:
             "inputs": (
                 "Inputs", "PathInLogDir", "forbidden_in", "is_inventory", "log_dir_of_path", "log_dirs_in",
                 "closed_at", "read_inputs", "refuse_part_of_log_dir", "report_unreadable", "sort_inputs",
-                "sort_paths", "report_closed",
+                "sort_paths", "report_closed", "of_this_machine",
             ),
             "lifecycle": (
                 "SETTINGS", "Commands", "Exit", "InterruptedRunError", "PartlyFailedError", "abandon_output",
@@ -143,7 +144,7 @@ __all__ = [
     "check_question", "choose_metadata", "closed_at", "describe_staged", "destination", "detail", "fallback_records",
     "fallback_records_option", "find_log_dirs", "fit_address_space", "forbidden_in", "interrupt_on_signals", "is_given",
     "is_inventory", "is_of_settings", "is_output_unread", "is_standard", "log_dir_of_path", "log_dirs_in",
-    "may_be_unread", "metadata_option", "note_json", "on_signals", "open_page", "output_options",
+    "may_be_unread", "metadata_option", "note_json", "of_this_machine", "on_signals", "open_page", "output_options",
     "parse_duration_option", "parse_rate", "parse_share", "parse_size", "passed_on_fallback_option",
     "passed_on_options", "policy_option", "read_inputs", "read_policy", "refuse_inside", "refuse_part_of_log_dir",
     "refuse_unrecovered", "report_closed", "report_unreadable", "run_embedded", "run_join", "run_spark", "say",

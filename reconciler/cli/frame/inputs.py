@@ -247,6 +247,11 @@ def _file_identity(path: str) -> str | tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
+def of_this_machine(place: str | None) -> str | None:
+    """Give the path that a ``file`` URI names; every other URI, and every path, stays as it is."""
+    return place if place is None else path_of_uri(place) or place
+
+
 @dataclass(frozen=True, slots=True)
 class PathInLogDir:
     """A log dir and a path below it, as the rows of a scan name it."""

@@ -45,7 +45,7 @@ ACCEPTED = ("own-metadata", "inventory-age", "not-reported", "doubt")
 @click.option(
     "--history",
     metavar="DIR",
-    help="Append findings, totals and topics of this run to the Parquet tables in this folder.",
+    help="Append findings, totals and topics of this run to the Parquet tables in this folder, or at this URI.",
 )
 @click.option(
     "--history-days", type=click.IntRange(1), metavar="N",
@@ -96,8 +96,8 @@ def command(**given: Any) -> Exit:
     Inventories may also be given as a folder, a pattern in quotes, a URI of a file, a folder or a pattern (s3://,
     gs://, abfs://, hdfs://, file://), or @FILE with one of these in each line. The newest scan of each log dir counts.
     Those in a store are copied to $TMPDIR first, or into --report for a cluster of Spark, which needs no connector.
-    -o and --report take a URI too. For a cluster of Spark --report is a folder that its executors see, or a URI in a
-    store that Spark has a connector for, such as s3a://.
+    -o, --report and --history take a URI too. For a cluster of Spark --report is a folder that its executors see, or a
+    URI in a store that Spark has a connector for, such as s3a://.
 
     A finding is in doubt where the metadata is older than what it condemns, or an inventory older than the metadata
     that misses something in it: the column doubt says which, and the totals count these apart.

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from logstore import InventoryStoreError
-from logstore.rows import check_uri, is_uri, list_uri, path_of_uri, remove_uri, uris
+from logstore.rows import check_uri, is_uri, list_uri, open_uri, path_of_uri, remove_uri, store_sentences, uris
 from logstore.rows.uris import fetch, join_uri, put, uri_of_path
 from tests.object_store import BUCKET, ObjectStore
 
@@ -50,6 +50,13 @@ def test_what_is_put_is_listed_by_name_and_fetched(tmp_path: Path, s3: ObjectSto
             assert (tmp_path / "copy").read_bytes() == each.name.encode()
     assert list_uri(join_uri(FOLDER, "z.parquet")) == [(join_uri(FOLDER, "z.parquet"), "z.parquet")]
     assert list_uri(f"s3://{BUCKET}/nothing/") is None
+
+
+def test_what_arrow_says_of_a_file_is_one_sentence_about_the_uri(s3: ObjectStore) -> None:
+    system, path = open_uri(f"{FOLDER}x.parquet")
+    uri, said = f"{FOLDER}x.parquet", f"^{FOLDER}x.parquet: No such file or directory$"
+    with pytest.raises(InventoryStoreError, match=said), store_sentences(uri):
+        system.open_input_file(path)
 
 
 def test_what_is_removed_is_gone_with_all_that_is_in_it_and_nothing_else(tmp_path: Path, s3: ObjectStore) -> None:

@@ -13,6 +13,7 @@ from reconciler.cli.frame import (
     check_output,
     destination,
     fit_address_space,
+    of_this_machine,
     open_page,
 )
 from reconciler.history import DIFF_VERSION, Difference, compare_results, open_result
@@ -26,7 +27,9 @@ def run(*, old: str, new: str, history: str | None, form: str, output: str | Non
     """Tell what changed from one audit to another."""
     check_output(Format(form), output, ())
     fit_address_space()
-    difference = compare_results(open_result(old, history), open_result(new, history))
+    history = of_this_machine(history)
+    first, second = (open_result(of_this_machine(each) or each, history) for each in (old, new))
+    difference = compare_results(first, second)
     if Format(form) is Format.JSON:
         _write_json(difference, output)
     else:

@@ -19,6 +19,7 @@ from reconciler.cli.frame import (
     choose_metadata,
     destination,
     fallback_records,
+    of_this_machine,
     open_page,
     read_inputs,
     sort_paths,
@@ -70,6 +71,7 @@ def run(
     others = related_topics(subject, found, states) if states else ()
     neighbours = search({"topic": others}, files, scanned).rows if others else ()
     copies = copies_of(subject, found, neighbours, states, now_ms)
+    history = of_this_machine(history)
     if history is not None:
         from reconciler.history import first_seen  # which takes a tenth of a second to load
 

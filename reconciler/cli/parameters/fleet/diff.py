@@ -20,7 +20,7 @@ Examples:
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW")
 @click.option(
-    "--history", metavar="DIR", help="The folder of 'logstore audit --history', in which OLD and NEW are runs."
+    "--history", metavar="DIR", help="The folder or URI of 'logstore audit --history', in which OLD and NEW are runs."
 )
 @output_options(Format.TABLE, Format.JSON)
 @click.option(

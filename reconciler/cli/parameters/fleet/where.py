@@ -29,7 +29,9 @@ Examples:
 @click.argument("paths", metavar="LOG_DIR...", nargs=-1, required=True)
 @metadata_option
 @click.option(
-    "--history", metavar="DIR", help="The folder of 'logstore audit --history': since when a copy is a finding there."
+    "--history",
+    metavar="DIR",
+    help="The folder or URI of 'logstore audit --history': since when a copy is a finding there.",
 )
 @output_options(*TEXT_FORMATS)
 @scan_options

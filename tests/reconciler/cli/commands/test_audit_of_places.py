@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -213,7 +214,7 @@ def test_a_cluster_of_spark_hands_files_over_where_its_report_goes(
 def test_spark_reads_inventories_where_they_lie_in_the_kind_of_store_that_it_uses_anyway(
     cluster, run: Run, scanned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: list[dict[str, object]] = []
+    given: list[dict[str, Any]] = []
 
     def given_to_spark(*_: object, **how: object) -> None:
         given.append(how)
@@ -226,7 +227,7 @@ def test_spark_reads_inventories_where_they_lie_in_the_kind_of_store_that_it_use
     for places, report in (([far], "s3"), ([far.replace("s3:", "s3a:")], "s3"), ([one, two], "s3"), ([far], "file")):
         at = f"s3://{BUCKET}/audits/" if report == "s3" else f"file://{cluster.folder}/report"
         assert "enough was seen" in run("audit", *places, *ON_CLUSTER, "--report", at).stderr
-    assert sorted(given[0]["stored"].values()) == sorted(each.uri for each in list_uri(PREFIX) or ())  # type: ignore[attr-defined]
+    assert sorted(given[0]["stored"].values()) == sorted(each.uri for each in list_uri(PREFIX) or ())
     assert [how["stored"] for how in given[1:]] == [{}, {}, {}]
 
 

@@ -21,6 +21,7 @@ from reconciler.cli.frame import (
     closed_at,
     forbidden_in,
     is_inventory,
+    of_this_machine,
     refuse_part_of_log_dir,
     report_closed,
     report_unreadable,
@@ -36,6 +37,11 @@ def inventory_of(log_dir: str, path: Path) -> str:
     with path.open("wb") as out:
         inventory.write_inventory([scan(log_dir).rows], out, InventoryForm.PARQUET)
     return str(path)
+
+
+def test_a_place_at_a_file_uri_is_a_path_of_this_machine() -> None:
+    places = ["file:///a%20b/c", "/a%20b", "s3://b/x", None]
+    assert list(map(of_this_machine, places)) == ["/a b/c", "/a%20b", "s3://b/x", None]
 
 
 def test_a_folder_of_disks_stands_for_its_log_dirs(cluster) -> None:

@@ -13,6 +13,7 @@ from click.testing import Result
 from deltalake import DeltaTable
 
 from reconciler.history import DIFF_VERSION, list_runs
+from tests.object_store import BUCKET, ObjectStore
 from tests.reconciler.cli.conftest import Cluster
 
 Run = Callable[..., Result]
@@ -49,6 +50,51 @@ def test_each_audit_is_a_run_and_a_report_shows_the_trend(run: Run, cluster: Clu
     assert [(each["change"], each["verdict"]) for each in document["findings"]] == [("new", "MISSING")]
     assert run("diff", "latest", "previous", "--history", history).exit_code == 0
     assert run("diff", report, "latest", "--history", history).exit_code == 0
+
+
+@pytest.mark.parametrize("scheme", ["s3", "file"])
+def test_a_history_and_reports_at_a_uri_serve_every_command_that_reads_them(
+    run: Run, cluster: Cluster, tmp_path: Path, s3: ObjectStore, scheme: str
+) -> None:
+    place = f"s3://{BUCKET}" if scheme == "s3" else f"file://{tmp_path}/kept%20there"
+    history, reports = f"{place}/history", [f"{place}/reports/{name}" for name in ("old", "new")]
+    (tmp_path / "kept there").mkdir()
+    inventories = [tmp_path / f"{node}.parquet" for node in (1, 2)]
+
+    def audited(report: str, *options: object) -> Result:
+        for log_dir, path in zip(cluster.log_dirs, inventories, strict=True):
+            run("scan", log_dir, "--format", "parquet", "-o", path)
+        asked = ("--metadata", cluster.metadata, "--history", history, "--report", report)
+        return run("audit", *inventories, *asked, *options)
+
+    first = audited(reports[0])
+    shutil.rmtree(cluster.log_dir(1) / "orders-0")
+    second = audited(reports[1], "--incremental", "--history-days", 1)
+    assert (first.exit_code, second.exit_code) == (1, 1), second.stderr
+    assert "judged again" in second.stderr
+    asked = ("diff", "--format", "json")
+    in_history = run(*asked, "previous", "latest", "--history", history)
+    of_reports = run(*asked, *reports)
+    assert json.loads(in_history.stdout)["totals"] == {"new": {"MISSING": 1}, "grown": {}, "gone": {}}
+    for key in ("totals", "findings", "topics"):
+        assert json.loads(of_reports.stdout)[key] == json.loads(in_history.stdout)[key]
+    found = json.loads(run("where", "orders", *inventories, "--history", history, "--format", "json").stdout)
+    since = {each["since_ms"] < each["scanned_ms"] for each in found["copies"] if each["broker"] == 2}
+    assert since == {True, False}  # the finding was there at the first scan, and what was in order is in no history
+    assert not list(tmp_path.rglob("*:*"))
+    assert not Path(f"{scheme}:").exists()
+
+
+def test_a_history_in_a_store_that_refuses_costs_no_finding(run: Run, cluster: Cluster, s3: ObjectStore) -> None:
+    asked = ("audit", *cluster.log_dirs, "--metadata", cluster.metadata, "--history", f"s3://{BUCKET}/history")
+    shown = audit(run, cluster).stdout
+    s3.refusing = lambda method, path: method in ("PUT", "POST")
+    ran = run(*asked)
+    assert (ran.exit_code, ran.stdout) == (4, shown)
+    assert f"--history s3://{BUCKET}/history: the run was not added: s3://{BUCKET}/history/findings/day=" in ran.stderr
+    s3.refusing = lambda method, path: True
+    ran = run(*asked)
+    assert (ran.exit_code, ran.stdout, "access is denied" in ran.stderr) == (4, "", True)
 
 
 def test_what_came_of_the_fleet_as_a_whole_is_told(run: Run, cluster: Cluster, tmp_path: Path) -> None:
