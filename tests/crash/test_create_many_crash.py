@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import cycle
+
 import pytest
 
 from layout import partition_metadata
+from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore import OfflineLogDirError
 from logstore.store import LogStore, Replica
@@ -28,10 +32,13 @@ from tests.crash.images import Tree
 COUNT = 4
 
 
-def create(kind: Kind) -> History:
-    """Four new replicas, two for each disk, beside an old one."""
+def create(kind: Kind, topic_ids: Sequence[TopicId] = (CLICKS_ID,)) -> History:
+    """Four new replicas, two for each disk, beside an old one; of one topic, or of several in turn."""
     prefix = "org:apache:" if kind in (NAMESPACED, BY_ID) else ""
-    clicks = [TopicPartition(f"{prefix}clicks", number) for number in range(COUNT)]
+    wanted = {
+        TopicPartition(f"{prefix}clicks{'' if topic_id == CLICKS_ID else number}", number): topic_id
+        for number, topic_id in zip(range(COUNT), cycle(topic_ids), strict=False)
+    }
     old = TopicPartition(f"{prefix}orders", 0)
     broker = Broker(kind)
     if kind is NAMESPACED:
@@ -40,7 +47,7 @@ def create(kind: Kind) -> History:
 
     def act(store: LogStore, done: Done) -> None:
         refused: Exception | None = None
-        for partition, made in store.create_many(dict.fromkeys(clicks, CLICKS_ID)).items():
+        for partition, made in store.create_many(wanted).items():
             if isinstance(made, Replica):
                 done(f"created {partition}")
             else:
@@ -49,17 +56,20 @@ def create(kind: Kind) -> History:
             raise OfflineLogDirError(str(refused)) if store.offline else refused
 
     def whole_or_none(before: Tree, after: Tree, done: tuple[str, ...]) -> None:
-        for partition in clicks:
-            lying = [path for at in (ONE, TWO) if (path := kind.path(partition, CLICKS_ID, at)) in after]
+        for partition, topic_id in wanted.items():
+            lying = [path for at in (ONE, TWO) if (path := kind.path(partition, topic_id, at)) in after]
             assert len(lying) <= 1
             assert lying or f"created {partition}" not in done
             for path in lying:
                 files = {base(each): what for each, what in after.items() if each.startswith(f"{path}/")}
                 assert set(files) == {partition_metadata.FILE_NAME}
-                assert partition_metadata.parse(files[partition_metadata.FILE_NAME]).topic_id == CLICKS_ID
+                assert partition_metadata.parse(files[partition_metadata.FILE_NAME]).topic_id == topic_id
 
-    return history("create many", broker, act, whole_or_none, new=clicks, many_ends=True)
+    return history("create many", broker, act, whole_or_none, new=list(wanted), many_ends=True)
 
+
+OTHER_PREFIX = TopicId(bytes([0xEE]) * 16)
+"""Under the by-topic-id scheme, its directory is made too where it is missing."""
 
 EACH = pytest.mark.parametrize("kind", [OURS, NAMESPACED, BY_ID, SIBLING], ids=str)
 
@@ -72,6 +82,11 @@ def test_whenever_it_crashes_each_is_there_whole_or_not_at_all(kind: Kind, crash
 @EACH
 def test_whichever_step_fails_each_is_there_whole_or_not_at_all(kind: Kind, fail: Driver) -> None:
     assert fail(create(kind)).steps >= 20
+
+
+def test_replicas_below_several_prefixes_are_there_whole_or_not_at_all(crash: Driver, fail: Driver) -> None:
+    assert crash(create(BY_ID, (CLICKS_ID, CLICKS_ID, OTHER_PREFIX))).cases >= 20
+    assert fail(create(BY_ID, (CLICKS_ID, CLICKS_ID, OTHER_PREFIX))).steps >= 20
 
 
 @pytest.mark.parametrize("kind", [OURS, SIBLING], ids=str)
