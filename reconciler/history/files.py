@@ -60,7 +60,7 @@ def names_in(folder: str) -> list[str]:
             return [each.base_name for each in found]
     try:
         return os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return []
 
 

@@ -9,8 +9,8 @@
 Each row also has the run's ID, the time of the audit, and the time of the scan that it rests on. Any engine reads a
 table as a folder of Parquet files partitioned by day, in UTC. A run counts when its totals are there, which come last.
 A file that is still written has another suffix, which no reader takes. DIR may be a URI in a store, where a file is
-there when it is whole. Where :mod:`reconciler.history.delta` has kept
-a ``_delta_log`` beside the days, a table is a Delta table as well.
+there when it is whole. Where :mod:`reconciler.history.delta` has kept a ``_delta_log`` beside the days, a table is a
+Delta table as well.
 """
 
 from __future__ import annotations
@@ -139,6 +139,8 @@ def _totals(folder: str) -> Iterator[tuple[str, str]]:
 def _names(folder: str) -> list[str]:
     try:
         return names_in(folder)
+    except NotADirectoryError:
+        return []  # a file beside the days
     except OSError as error:
         raise UsageError(f"{folder} cannot be listed: {error.strerror}") from error
 

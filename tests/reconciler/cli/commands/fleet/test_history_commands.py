@@ -166,6 +166,7 @@ def test_where_says_since_when_a_copy_is_a_finding(run: Run, cluster: Cluster, t
         (("--history", "{disk}/history"), "lies in the log dir"),
         (("--history", "{disk}/.."), "which no history does"),
         (("--history", "{disk}/../no/where"), "cannot be written to"),
+        (("--history", __file__), "Not a directory"),
     ],
 )
 def test_a_history_that_cannot_be_is_refused_before_any_work(
