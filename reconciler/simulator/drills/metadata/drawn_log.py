@@ -174,7 +174,7 @@ class _LogWriter:
             self._waiting, self._begun = [], self._offset
             return [(record("BeginTransactionRecord", name="drilled"), _nothing)]
         # In a transaction only what cannot contradict the truth of before it, whatever becomes of it.
-        moves = [self._new_topic, self._changed, self._changed, self._removed, self._fenced, self._cleared, self._idle]
+        moves = [self._new_topic, *(self._changed,) * 3, self._removed, self._fenced, *(self._cleared,) * 2, self._idle]
         return (moves[0] if self._waiting is not None else random.choice(moves))()
 
     def _idle(self) -> list[tuple[bytes, _Change]]:
@@ -233,7 +233,8 @@ class _LogWriter:
         random, truth = self._random, self._truth
         if not truth.partitions:
             return self._new_topic()
-        key = random.choice(sorted(truth.partitions, key=str))
+        busy = [key for key, each in truth.partitions.items() if each.adding or each.removing]
+        key = random.choice(sorted(busy if busy and random.random() < 0.7 else truth.partitions, key=str))
         before, fields = truth.partitions[key], dict[str, object]()
         after = before._replace(partition_epoch=before.partition_epoch + 1)
         if random.random() < 0.5:
@@ -273,7 +274,9 @@ class _LogWriter:
 
     def _cleared(self) -> list[tuple[bytes, _Change]]:
         """Forget who may lead without being in sync, of one topic or of all."""
-        name = self._random.choice(("", *sorted(self._truth.topics.values())))
+        truth = self._truth
+        led = {truth.topics[key[0]] for key, each in truth.partitions.items() if not each.isr and each.last_known}
+        name = self._random.choice(("", *sorted(led or {*truth.topics.values()})))
 
         def change(truth: Truth, _: int) -> None:
             for key, each in truth.partitions.items():

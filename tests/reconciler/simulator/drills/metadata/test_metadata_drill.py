@@ -16,7 +16,7 @@ from reconciler.sources.kraft.commitment import CommitTracker
 from reconciler.sources.kraft.image import BrokerRegistration, MetadataImage
 from tests.reconciler.simulator.drills.counting import counted
 
-SEEDS = 25
+SEEDS = 75
 
 
 def test_a_sound_reader_reads_what_was_written_and_every_damage_is_come_to() -> None:
