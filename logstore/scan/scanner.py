@@ -16,7 +16,6 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 from layout import clean_shutdown
@@ -199,7 +198,9 @@ def _scan_live(log_dir: str, jobs: int | None) -> LiveReplicas:
     except OSError as error:
         return LiveReplicas(log_dir, MetadataState.UNREADABLE, f"the log dir {refusal(error)}", [])
     # A broker follows a link that has a replica's name.
-    return LiveReplicas(log_dir, found.state, found.problem, [*chain.from_iterable(pieces), *_live_of(by_column(rows))])
+    return LiveReplicas(
+        log_dir, found.state, found.problem, [*itertools.chain.from_iterable(pieces), *_live_of(by_column(rows))]
+    )
 
 
 def _live_of(columns: Columns) -> list[LiveReplica]:
