@@ -281,7 +281,7 @@ class _Change:
         first = self.intent.log_dirs[0]
         if first in copies and not copies[first].of(0):
             self.all_offline(
-                f"{self.intent.sentence}: this was given up while {first} was away, which has done its part since; "
+                f"{self.intent.sentence}: this was given up, and {first} did its part before it could see that; "
                 f"look at every log dir with 'logstore scan', then remove its {INTENT_FILE}"
             )
             return f"{self.intent.sentence}: this can neither be finished nor undone now"

@@ -355,7 +355,7 @@ def test_a_given_up_change_of_which_the_first_log_dir_did_its_part_alone_takes_b
     assert lies(paths) == [AFTER[0], BEFORE[1]]
     with opened(*paths) as store:
         assert sorted(store.offline) == sorted(map(str, paths))
-        assert "this was given up while" in store.offline[str(paths[1])]
+        assert "this was given up, and" in store.offline[str(paths[1])]
         assert f"then remove its {INTENT_FILE}" in store.offline[str(paths[1])]
     for path in paths:
         (path / INTENT_FILE).unlink()

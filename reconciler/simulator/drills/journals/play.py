@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Set
+from pathlib import Path
 from random import Random
 from typing import Final
 
 from layout.errors import LayoutError
 from layout.ids import TopicId
+from layout.ours import parse_intent
 from layout.scheme import INTENT_FILE, Scheme
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, ChangeRefusedError, LogStoreError
@@ -76,7 +78,7 @@ class Play:
             self._put_stranger()
         if random.random() < (_AWAY if machine.disk.struck else _AT_REST):
             # Back without those that gave its change up, the first one would do its part, and people had to look then.
-            is_first = has_lost_first or random.random() < _FIRST_AWAY
+            is_first = has_lost_first or self._is_given_up_somewhere() or random.random() < _FIRST_AWAY
             away = 0 if is_first else random.randrange(len(machine.log_dirs))
             machine.lose(away)
             self._open()
@@ -91,6 +93,11 @@ class Play:
             self._restart(crash=True)
             self._open()
             self._compare()
+
+    def _is_given_up_somewhere(self) -> bool:
+        """Whether the power went after the change was undone, while one log dir after another was told."""
+        files = [f"{path}/{INTENT_FILE}" for path in self._machine.log_dirs]
+        return any(parse_intent(Path(file).read_bytes()).given_up for file in files if os.path.exists(file))
 
     def _made(self) -> bool:
         """Make the change; gives whether it was cut short so that nobody knows what became of it."""

@@ -233,7 +233,7 @@ class PurgeGame:
         def replace(staged: Staged) -> str | None:
             if staged.partition == chosen.at:
                 with Directory.open(os.path.dirname(place)) as parent, Directory.open(self._outside) as outside:
-                    disk.rename(parent.descriptor, name, outside.descriptor, name)
+                    disk.rename(parent.descriptor, name, outside.descriptor, str(chosen.at))
                     with make_directory(disk, parent, name) as made:
                         write_new_file(disk, made, _STRANGER, b"", durable=True)
                     sync_all(disk, (parent, outside))
