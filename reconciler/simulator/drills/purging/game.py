@@ -412,3 +412,7 @@ class PurgeGame:
         self._crash()
         if left := [str(each.at) for each, _ in self._staged()]:
             raise BrokenInvariantError(f"{', '.join(left)} was purged, and a crash brings it back")
+        # What a purge said it could not confirm may be back, and belongs to no later game.
+        self._purge([self._log_dir])
+        if left := [each.location for each in list_staged(self._log_dir)]:
+            raise BrokenInvariantError(f"{', '.join(left)} is due, and stays after a second purge")
