@@ -230,14 +230,15 @@ class _LogDirPurger:
         left = [due for due in left if due.name not in in_use]
         with self.log_dir.changing("what is staged cannot be purged"):
             while left:
-                batch = left[: self._announced(staging, left)]
+                announced = self._announced(staging, left)
+                batch = left[: announced or _WITHOUT_ROOM]
                 left = left[len(batch) :]
-                self._purge_batch(staging, batch)
+                self._purge_batch(staging, batch, is_announced=announced > 0)
                 if self.report.cancelled:
                     return
 
     def _announced(self, staging: StagingRoot, due: list[DueDirectory]) -> int:
-        """Step 1: say in the ledger that directories are purged; gives for how many of them, from the first one on.
+        """Step 1: say in the ledger that directories are purged; gives of how many, from the first one on.
 
         Raises:
             OSError: the ledger cannot be written, for another reason than lack of space.
@@ -255,7 +256,7 @@ class _LogDirPurger:
             "%s: there is no room to note that a purge is under way: if it is cut short, do not restore what is due",
             staging.root.path,
         )
-        return _WITHOUT_ROOM
+        return 0
 
     def _note(self, staging: StagingRoot, event: LedgerEvent, names: list[str], *, durable: bool) -> None:
         if names:
@@ -263,7 +264,7 @@ class _LogDirPurger:
                 known = staging.ledger.own
                 note_event(self.log_dir, staging.root, self.fallback, event, names, durable=durable, known=known)
 
-    def _purge_batch(self, staging: StagingRoot, due: list[DueDirectory]) -> None:
+    def _purge_batch(self, staging: StagingRoot, due: list[DueDirectory], *, is_announced: bool) -> None:
         """Steps 2 to 4. Raises OSError where the disk fails."""
         workers = PurgeWorkers(staging, self.log_dir.disk, self._workers, may_fork=self._may_fork)
         unconfirmed: str | None = "the disk failed"
@@ -280,14 +281,15 @@ class _LogDirPurger:
         if unconfirmed is not None:
             self.report.failures.append(unconfirmed)
         tried = {each.name: each for each in workers.done}
-        gone = [name for name, each in tried.items() if each.removed and each.record is not None]
-        whole = [
-            each.name
-            for each in due
-            if each.record is not None and not each.was_begun and not _is_begun(tried.get(each.name, each))
-        ]
+        recorded = [tried.get(each.name, each) for each in due if each.record is not None]
+        gone = [each.name for each in recorded if each.removed and unconfirmed is None]
+        left = [each for each in recorded if not each.removed or unconfirmed is not None]
         try:
-            self._note(staging, LedgerEvent.PURGED, gone, durable=False)
+            if not is_announced:  # there may be room by now
+                begun = [each.name for each in left if _is_begun(each)]
+                self._note(staging, LedgerEvent.PURGING, begun, durable=True)
+            self._note(staging, LedgerEvent.PURGED, gone, durable=not is_announced)
+            whole = [each.name for each in left if not each.was_begun and not _is_begun(each)]
             self._note(staging, LedgerEvent.KEPT, whole, durable=False)
         except OSError as error:
             if error.errno not in NO_SPACE:

@@ -190,6 +190,7 @@ def test_what_the_disk_does_not_confirm_is_not_reported_as_purged(tmp_path: Path
         assert report.partly_bytes > 0
         assert "8 directories were removed, and the disk does not confirm it" in report.failures[0]
         assert not report.is_whole
+        assert set(ledger_events(tmp_path / "disk" / "deleting").values()) == {LedgerEvent.PURGING}
 
 
 def test_what_was_removed_before_the_staging_root_failed_is_not_reported_as_purged(tmp_path: Path) -> None:
@@ -239,6 +240,41 @@ def test_where_not_even_that_has_room_it_purges_with_a_warning(
         assert len(only(log_dir, PurgeRules(LATER_MS)).purged) == 5
     assert disk.announced == []
     assert "no room to note that a purge is under way" in caplog.text
+
+
+class RoomOnceSomethingGoes(NoRoomForLines):
+    """Has no room for lines before a file is removed; refuses to remove one file, and keeps what is not synced."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.unsynced: list[bytes] = []
+
+    def write(self, descriptor: int, data: bytes) -> None:
+        super().write(descriptor, data)
+        self.unsynced += [line for line in data.splitlines() if b'["purg' in line]
+
+    def sync(self, descriptor: int) -> None:
+        super().sync(descriptor)
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith(LEDGER_FILE):
+            self.unsynced.clear()
+
+    def unlink(self, parent: int, name: str) -> None:
+        if name == "partition.metadata" and os.readlink(f"/proc/self/fd/{parent}").endswith("_3"):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        super().unlink(parent, name)
+        self.most_bytes = 1 << 20
+
+
+def test_what_a_full_disk_had_no_room_to_announce_is_noted_durably_once_there_is_room(tmp_path: Path) -> None:
+    disk = RoomOnceSomethingGoes()
+    with staged(tmp_path / "disk", 5, disk=disk) as log_dir:
+        report = only(log_dir, PurgeRules(LATER_MS), workers=1)
+        assert (len(report.purged), len(report.failures)) == (4, 1)
+        assert disk.unsynced == []
+        events = ledger_events(tmp_path / "disk" / "deleting")
+    assert {int(name[-1]): event.value for name, event in events.items()} == {
+        number: "purging" if number == 3 else "purged" for number in range(5)
+    }
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EROFS])

@@ -59,9 +59,10 @@ class _Replica:
         may_be: where it may be found.
         offsets: its checkpoint entries.
         times: when it was staged the last time, and when it is due.
-        is_announced: whether a purge of it had room to say so; where it had not, it warns that what is due must not be
-            restored, for it may be half purged and comes back so.
+        is_announced: whether each purge of it had room to say so; where one had not, it warns that what is due must not
+            be restored, for it may be half purged and comes back so.
         may_lack_offsets: whether a crash came while a disk was full, so that its entries may be behind.
+        comes_back: as what a crash may bring it back, after a purge that said that the disk did not confirm it.
     """
 
     at: TopicPartition
@@ -71,6 +72,7 @@ class _Replica:
     times: tuple[int, int] = (0, 0)
     is_announced: bool = True
     may_lack_offsets: bool = False
+    comes_back: set[Where] = field(default_factory=set)
 
     def has(self, offsets: Mapping[str, int]) -> bool:
         """Whether these checkpoint entries are its own; once they are complete, they stay so."""
@@ -92,6 +94,7 @@ class AreaGame:
         self._clock, self._topic_id = WaitingClock(), TopicId(random.randbytes(16))
         self._replicas = [self._drawn(number) for number in range(_REPLICAS)]
         self._stray: set[Where] = {Where.NOWHERE if self._placement is Placement.INSIDE else Where.LIVE}
+        self._stray_comes_back = set[Where]()
         with Directory.open(spare) as mounted:
             make_directory(disks.disk, mounted, "spare").close()
         self._make()
@@ -208,9 +211,10 @@ class AreaGame:
         for each in self._replicas:
             if each.may_be <= {Where.STAGED, Where.BEGUN} and (each.may_be == {Where.BEGUN} or each.times[1] <= now_ms):
                 each.may_be |= {Where.BEGUN, Where.NOWHERE}
-                each.is_announced = not self._strained
+                each.is_announced &= not self._strained
                 due.append(each)
-        if self._stray & {Where.STAGED, Where.BEGUN}:
+        stray_goes = not self._stray.isdisjoint({Where.STAGED, Where.BEGUN})
+        if stray_goes:
             self._stray |= {Where.BEGUN, Where.NOWHERE}
         throttle, before = Throttle(self._clock, unlinks_per_s=_RATE), self._clock.waited
         self._clock.advance(self._random.choice(_STEPS_MS))
@@ -219,8 +223,14 @@ class AreaGame:
         (report,) = purge([self._log_dir], rules, workers=1, fallback=self._fallback, look_at_processes=False).log_dirs
         if self._clock.waited - before > 10 * (_REPLICAS + 1) / _RATE:
             raise BrokenInvariantError(f"a purge of {len(due)} replicas waits {self._clock.waited - before} s")
-        if report.error is None and not report.failures and not self._strained:
-            for each in due:
+        comes_back = set[Where]()
+        if report.error is not None or report.failures:
+            comes_back |= {Where.BEGUN} if report.error is None and not self._strained else {Where.BEGUN, Where.STAGED}
+        if stray_goes:
+            self._stray_comes_back = comes_back
+        for each in due:
+            each.comes_back = comes_back
+            if not comes_back and not self._strained:
                 each.may_be = {Where.NOWHERE}
 
     def _adopt(self) -> None:
@@ -252,6 +262,11 @@ class AreaGame:
     def _crash(self) -> None:
         """Lose the power, perhaps once more while a store recovers what that left."""
         strained = self._strained
+        for each in self._replicas:
+            each.may_be |= each.comes_back
+            each.comes_back = set()
+        self._stray |= self._stray_comes_back
+        self._stray_comes_back = set()
         for may_be in (self._stray, *(each.may_be for each in self._replicas)):
             if Where.BEGUN in may_be:
                 may_be.add(Where.NOWHERE)  # recovery removes what a purge has emptied
@@ -357,7 +372,8 @@ class AreaGame:
         for name, each in before.items():
             said = damaged.said.get(each.name)
             if said is None or not said.has_record:
-                lost.add(name)
+                # What a purge has emptied needs no line: nothing is lost with it.
+                lost |= {name} if os.listdir(f"{self._path}/{each.location}") else set()
             elif said.in_doubt and said.event is LedgerEvent.STAGED:
                 self._refuses_in_doubt(each)
         self._clock.advance(100 * 3_600_000)
