@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         check_columns,
         in_full,
         in_memory,
+        is_none_in_sync,
+        is_only_in_sync,
     )
 else:
     __getattr__ = lazy_exports(
@@ -56,6 +58,8 @@ else:
                 "check_columns",
                 "in_full",
                 "in_memory",
+                "is_none_in_sync",
+                "is_only_in_sync",
             ),
         },
     )
@@ -78,6 +82,8 @@ __all__ = [
     "check_columns",
     "in_full",
     "in_memory",
+    "is_none_in_sync",
+    "is_only_in_sync",
     "is_own_copy",
     "registered_log_dirs",
     "speaking",

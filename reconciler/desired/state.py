@@ -10,7 +10,7 @@ Identity is by topic ID. A topic whose source has no ID for it (ZooKeeper znodes
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import zip_longest
@@ -53,6 +53,21 @@ REPLICA_SCHEMA = pa.schema(
     ]
 )
 """One row per (partition, replica). ``(topic, partition, node_id)`` is unique."""
+
+
+def is_only_in_sync(replica: Mapping[str, Any]) -> bool:
+    """Whether a row of the replicas is its partition's only replica in sync."""
+    return bool(replica["in_sync"]) and replica["isr_size"] == 1
+
+
+def is_none_in_sync(replica: Mapping[str, Any]) -> bool:
+    """Whether the source knows no replica in sync of a partition: this one may be the last that has its records.
+
+    Such is the answer of brokers about a partition that eligible leaders alone may lead (KIP-966), for they tell these
+    to newer clients only; and of a partition of ZooKeeper's whose state cannot be read.
+    """
+    return replica["isr_size"] == 0
+
 
 TOPIC_SCHEMA = pa.schema(
     [

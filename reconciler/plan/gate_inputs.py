@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from logstore.rows import Kind
-from reconciler.desired import BrokerKey, DesiredState, MetadataIdentity, in_memory
+from reconciler.desired import BrokerKey, DesiredState, MetadataIdentity, in_memory, is_only_in_sync
 from reconciler.plan.evidence import PlanView, ScannedLogDir, copied_log_dirs
 from reconciler.plan.gates import (
     BrokerFacts,
@@ -218,7 +218,7 @@ def copies_in_doubt(view: PlanView, candidates: Iterable[Candidate]) -> Doubtful
         wanted = judged.wanted
         if wanted is not None:
             is_same = None in (action.topic_id, wanted["topic_id"]) or action.topic_id == wanted["topic_id"]
-            if is_same and wanted["in_sync"] and wanted["isr_size"] == 1:
+            if is_same and is_only_in_sync(wanted):
                 found.sole.append(action)
             continue
         if action.verdict != Verdict.NOT_ASSIGNED and not judged.row.id_topic:

@@ -30,7 +30,7 @@ from logstore.scan import (
     look_into_directories,
     scan_all,
 )
-from reconciler.desired import DesiredState
+from reconciler.desired import DesiredState, is_only_in_sync
 from reconciler.text import json_objects
 from reconciler.verdicts import Judged, Row, Verdict, compare
 
@@ -322,14 +322,9 @@ def _want(row: Row, by_name: Judged, by_topic_id: Judged) -> ReplicaWant:
         by_topic_id=by_topic_id.row.wanted,
         is_same_topic=joined.id_topic == joined.topic,
         is_stale=by_name.verdict is Verdict.STALE_ID,
-        only_in_sync=is_only_in_sync(wanted),
+        only_in_sync=wanted is not None and is_only_in_sync(wanted),
         assigned_here=by_topic_id.wanted is not None
         and row["directory_id"] is not None
         and by_topic_id.wanted["directory_id"] == row["directory_id"],
         topic_id=None if wanted is None else wanted["topic_id"],
     )
-
-
-def is_only_in_sync(wanted: Row | None) -> bool:
-    """Whether a wanted replica is its partition's only replica in sync."""
-    return wanted is not None and bool(wanted["in_sync"]) and wanted["isr_size"] == 1

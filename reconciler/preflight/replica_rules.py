@@ -17,13 +17,13 @@ from layout.errors import BrokerEffect
 from layout.scheme import STAGING_DIR, Scheme
 from logstore.rows import MetadataState, utf8
 from logstore.scan import DirectorySeen
+from reconciler.desired import is_none_in_sync, is_only_in_sync
 from reconciler.preflight.evidence import (
     UNKNOWN_WANT,
     BrokerWants,
     ReplicaWant,
     SeenBroker,
     SeenLogDir,
-    is_only_in_sync,
 )
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.releases import (
@@ -319,12 +319,16 @@ def _alone(place: FindingPlace, wanted: Row, asked: BrokerAsked) -> Finding:
         "the original of this copy between log dirs is on none of them: the broker makes the replica anew, and goes on "
         "with the move from that one, which first cuts the copy back to what the new one has"
     )
-    sentence += ": nothing, as no other replica is in sync" if is_only_in_sync(wanted) else ""
+    effect = StartEffect.NOTE
+    if is_only_in_sync(wanted):
+        sentence += ": nothing, as no other replica is in sync"
+        effect = StartEffect.DELETED
+    elif is_none_in_sync(wanted):
+        sentence += "; whether that is nothing is not known, as the metadata name no replica in sync"
+        effect = StartEffect.UNKNOWN
     if not asked.is_kraft and asked.release < _SEEN_TO_WRITE_IDS_TOO_LATE_UNTIL:
         sentence += f"; rarely it swaps the two before it wrote the topic ID, and then {place.log_dir} goes offline"
-    if is_only_in_sync(wanted):
-        return Finding(StartEffect.DELETED, "future_alone", sentence, place, replicas=1, only_in_sync=True)
-    return Finding(StartEffect.NOTE, "future_alone", sentence, place, replicas=1)
+    return Finding(effect, "future_alone", sentence, place, replicas=1, only_in_sync=is_only_in_sync(wanted))
 
 
 def _on_its_way(place: FindingPlace, current: _LoadedReplica | None) -> Finding:
@@ -365,9 +369,11 @@ def _nowhere(nowhere: Iterable[Row], *, all_read: bool) -> Iterator[Finding]:
         sentence = f"{count(len(nowhere), 'replica')} wanted here on none of the log dirs that this user may read"
         yield Finding(StartEffect.UNKNOWN, "missing", sentence, replicas=len(nowhere))
         return
-    others = 0
+    others = unknown = 0
     for wanted in nowhere:
-        if is_only_in_sync(wanted):
+        if is_none_in_sync(wanted):
+            unknown += 1
+        elif is_only_in_sync(wanted):
             sentence = (
                 f"{wanted['topic']}-{wanted['partition']} is wanted here and lies on none of the log dirs; it is the "
                 "metadata's only in-sync replica, and would be made anew without its records"
@@ -381,3 +387,9 @@ def _nowhere(nowhere: Iterable[Row], *, all_read: bool) -> Iterator[Finding]:
             f"{count(others, 'replica')} wanted here on none of the log dirs: made anew, and fetched from elsewhere"
         )
         yield Finding(StartEffect.NOTE, "missing", sentence, replicas=others)
+    if unknown:
+        sentence = (
+            f"{count(unknown, 'replica')} wanted here on none of the log dirs, of which the metadata name no replica in"
+            " sync: made anew, and whether another one still has the records is not known"
+        )
+        yield Finding(StartEffect.UNKNOWN, "missing", sentence, replicas=unknown)

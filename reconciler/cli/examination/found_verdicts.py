@@ -15,7 +15,7 @@ from typing import Any
 
 from layout.directory_name import MAX_DIRECTORY_NAME
 from logstore.scan import read_metadata_file
-from reconciler.desired import DesiredState
+from reconciler.desired import DesiredState, is_only_in_sync
 from reconciler.next_steps import NAMED_AT_ONCE, FoundVerdict, UncertainReplica
 from reconciler.plan import led_elsewhere
 from reconciler.verdicts import URGENCY, Judged, Verdict, broker_of, with_doubt
@@ -93,7 +93,7 @@ def _is_last(
 def _is_sole(judged: Judged) -> bool:
     """Whether the metadata has no other copy in sync."""
     wanted = judged.wanted
-    return wanted is not None and bool(wanted["in_sync"]) and wanted["isr_size"] == 1
+    return wanted is not None and is_only_in_sync(wanted)
 
 
 def _alone(judged: Judged) -> FoundVerdict:

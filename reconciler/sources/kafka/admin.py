@@ -38,7 +38,7 @@ from logstore.parallel import paused_gc
 from reconciler.desired import Completeness, DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources.files import read_file
-from reconciler.text import listed
+from reconciler.text import count, listed
 
 ANSWER_TIMEOUT_S = 15.0
 """Seconds to wait for one answer of the cluster; there is no option for it."""
@@ -131,6 +131,12 @@ def state_of(cluster: LiveCluster, address: str, now_ms: int, *, is_vouched: boo
     problems = [
         "brokers tell no leader epochs and no reassignments, and each its own view, which may lag behind for a moment"
     ]
+    unled = [f"{name}-{number}" for name, found in cluster.topics.items() for number in found if not found[number].isr]
+    if unled:
+        problems.append(
+            f"no replica is in sync of {count(len(unled), 'partition')}: {listed(unled)}; which replicas may lead them "
+            "all the same, kafka-topics --describe tells"
+        )
     is_full = cluster.is_whole or is_vouched
     if not is_full:
         problems.append(

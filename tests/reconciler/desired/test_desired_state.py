@@ -17,6 +17,8 @@ from reconciler.desired import (
     SavedTable,
     in_full,
     in_memory,
+    is_none_in_sync,
+    is_only_in_sync,
 )
 from reconciler.errors import MetadataError
 
@@ -42,6 +44,16 @@ def test_a_partition_gives_one_row_per_replica() -> None:
         (6, None, True, True, 1),
     ]
     assert all((r["topic"], r["topic_id"], r["partition"], r["leader_epoch"]) == ("t", "ID", 3, 9) for r in rows)
+
+
+@pytest.mark.parametrize(
+    ("isr", "only", "none"), [((1, 2), False, False), ((1,), True, False), ((2,), False, False), ((), False, True)]
+)
+def test_a_replica_is_the_only_one_in_sync_or_none_is_known(isr: tuple[int, ...], only: bool, none: bool) -> None:
+    builder = DesiredBuilder()
+    builder.partition("t", None, 0, [1, 2], isr=isr)
+    row = builder.build(IDENTITY).replicas.to_pylist()[0]
+    assert (is_only_in_sync(row), is_none_in_sync(row)) == (only, none)
 
 
 def test_a_replica_in_flight_outside_the_replicas_gets_a_row_of_its_own() -> None:

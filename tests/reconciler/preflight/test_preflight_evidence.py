@@ -15,7 +15,7 @@ from layout.log_dir_set import FailedLogDir
 from layout.meta_properties import MetaProperties
 from reconciler.desired import Completeness, DesiredState
 from reconciler.preflight import SeenBroker, is_anything_there, look_at_broker
-from reconciler.preflight.evidence import UNKNOWN_WANT, BrokerWants, find_wants, is_only_in_sync
+from reconciler.preflight.evidence import UNKNOWN_WANT, BrokerWants, find_wants
 from tests.reconciler.preflight.disks import (
     HEX,
     METADATA_LOG,
@@ -169,7 +169,6 @@ def test_only_a_replica_in_sync_alone_is_the_only_one(tmp_path: Path) -> None:
     path = log_dir(tmp_path / "1", ["orders-0"])
     for isr, only in (((1,), True), ((1, 2), False), ((2,), False)):
         assert asked(path, wanted(0, isr=isr)).about(str(path), "orders-0").only_in_sync is only
-    assert not is_only_in_sync(None)
 
 
 def test_without_metadata_nothing_is_known(tmp_path: Path) -> None:

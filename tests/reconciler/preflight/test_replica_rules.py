@@ -289,14 +289,14 @@ def test_a_future_replica_elsewhere_or_before_3_7_is_moved_on_by_the_broker_itse
     assert f"{path}/orders-0 is deleted" in of_rule(answer, "future")[0].problem
 
 
-@pytest.mark.parametrize(("isr", "effect"), [([1, 2], NOTE), ([1], StartEffect.DELETED)])
+@pytest.mark.parametrize(("isr", "effect"), [([1, 2], NOTE), ([1], StartEffect.DELETED), ([], StartEffect.UNKNOWN)])
 def test_a_future_replica_without_its_original_is_cut_back_to_what_is_made_anew(
     tmp_path: Path, isr: list[int], effect: StartEffect
 ) -> None:
     # Seen on 2.8.2, 3.9.2 and 4.3.1: the move goes on from the replica that the broker makes, also on another disk.
     path = zookeeper(tmp_path / "a", f"orders-0.{HEX}-future")
     (found,) = of_rule(ask(path, "2.8", "zookeeper", wanted(0, isr=isr)), "future_alone")
-    assert (found.effect, found.only_in_sync) == (effect, effect is not NOTE)
+    assert (found.effect, found.only_in_sync) == (effect, effect is StartEffect.DELETED)
     assert found.problem.endswith(
         f"; rarely it swaps the two before it wrote the topic ID, and then {path} goes offline"
     )
@@ -350,6 +350,10 @@ def test_what_is_wanted_and_nowhere_is_made_anew(tmp_path: Path) -> None:
         (StartEffect.CREATED_EMPTY, 0),
         (StartEffect.CREATED_EMPTY, 1),
     ]
+    answer = ask(path, states=wanted(0, 1, isr=[]))
+    (unknown,) = of_rule(answer, "missing")
+    assert (unknown.effect, unknown.replicas, unknown.only_in_sync) == (StartEffect.UNKNOWN, 2, False)
+    assert "whether another one still has the records is not known" in unknown.problem
 
 
 def test_links_are_not_followed_and_not_judged(tmp_path: Path) -> None:

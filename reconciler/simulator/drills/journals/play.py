@@ -95,7 +95,7 @@ class Play:
             self._compare()
 
     def _is_given_up_somewhere(self) -> bool:
-        """Whether the power went after the change was undone, while one log dir after another was told."""
+        """Whether a log dir's file says that the change is given up; the first one does not know it yet."""
         files = [f"{path}/{INTENT_FILE}" for path in self._machine.log_dirs]
         return any(parse_intent(Path(file).read_bytes()).given_up for file in files if os.path.exists(file))
 

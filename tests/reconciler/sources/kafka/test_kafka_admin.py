@@ -80,6 +80,7 @@ def test_the_state_has_what_brokers_tell_and_nulls_for_what_they_do_not() -> Non
     assert (identity.source, identity.location, identity.cluster_id) == ("kafka", "k:1", CLUSTER)
     assert (identity.timestamp_ms, identity.offset, identity.epoch) == (77, None, None)
     assert "no reassignments" in identity.problems[0]
+    assert "no replica is in sync of 1 partition: legacy-0; which replicas may lead" in identity.problems[1]
 
 
 @pytest.mark.parametrize(
