@@ -18,6 +18,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
@@ -296,7 +297,13 @@ class LedgerFile:
         self.is_durable = False
         if self._sync_failed:
             self._write(self._synced, bytes(self._unsynced))
-        self._write(self.ledger.end, new)
+        try:
+            self._write(self.ledger.end, new)
+        except OSError:
+            # A part of it may stand there, and would be read as said. What cannot be wiped, the next lines overwrite.
+            with suppress(OSError):
+                self._write(self.ledger.end, bytes(min(len(new), self._size - self.ledger.end)))
+            raise
         self._unsynced += new
         self.ledger.end = end
 

@@ -5,7 +5,7 @@ A directory is deleted only if a valid line of the ledger says that it is due. I
     1  the ledger says *purging* for all that is due, behind one sync   from here on it can only be purged
     2  each directory is removed                                        a crash leaves some of them, whole or in part
     3  the staging root is synced                                       from here on none of them comes back
-    4  the ledger says *purged*, or *kept* of what was not touched      the latter can be restored again
+    4  the ledger says *purged*, or *kept* of what was not touched      the latter can be restored again, from a sync on
 
 Directories that a broker left have no line, so a purge never takes them. Whatever fails or is cancelled stays staged
 and due, and the next purge resumes it. With a clock that went backwards nothing is due. While a broker
@@ -290,7 +290,8 @@ class _LogDirPurger:
                 self._note(staging, LedgerEvent.PURGING, begun, durable=True)
             self._note(staging, LedgerEvent.PURGED, gone, durable=not is_announced)
             whole = [each.name for each in left if not each.was_begun and not _is_begun(each)]
-            self._note(staging, LedgerEvent.KEPT, whole, durable=False)
+            # Durably, for a crash after a restore must find that it was restorable, and not that it was purged.
+            self._note(staging, LedgerEvent.KEPT, whole, durable=True)
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise

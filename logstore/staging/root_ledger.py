@@ -7,10 +7,18 @@ from collections.abc import Collection, Iterator, Mapping
 from layout.directory_name import DirectoryKind, DirectoryName
 from layout.ours import Ledger, LedgerEntry, LedgerEvent, StagedRecord
 from layout.scheme import LEDGER_FILE, Scheme
-from logstore.errors import ChangeRefusedError, DamagedRecordError, UnreadableFileError
+from logstore.errors import ChangeRefusedError, DamagedRecordError, LogStoreError, UnreadableFileError
 from logstore.fs import Directory
 from logstore.log_dir import FallbackRecords, LogDir, LogDirView, StagingBeside, read_ledger
 from logstore.staging.records import check_record_of
+
+_HOW_FAR = {
+    event: place
+    for place, event in enumerate(
+        (LedgerEvent.STAGED, LedgerEvent.KEPT, LedgerEvent.PURGING, LedgerEvent.RESTORED, LedgerEvent.PURGED)
+    )
+}
+"""Which of two entries about one directory counts: that which lets less be done with it."""
 
 
 class RootLedger:
@@ -43,6 +51,13 @@ class RootLedger:
         except UnreadableFileError as error:
             self._cause = error
             self.problem = f"{elsewhere}/{LEDGER_FILE} {error}"
+        # Both speak of one where the lines of a batch found room in the one after the other had taken a part of them.
+        both = {
+            name: max(self._own[name], self._elsewhere[name], key=lambda entry: _HOW_FAR[entry.event])
+            for name in self._own.keys() & self._elsewhere.keys()
+        }
+        if both:
+            self._own, self._elsewhere = {**self._own, **both}, {**self._elsewhere, **both}
 
     def _entries(self, ledger: Ledger | None, folder: str) -> Mapping[str, LedgerEntry]:
         if ledger is None:
@@ -128,11 +143,14 @@ def note_event(
     here = [] if own is None else [name for name in names if name in own.ledger.entries]
     if own is not None and here:
         own.note(event, here, durable=durable)
-    if len(here) < len(names) and fallback.folder is not None:
+    try:
         with fallback.ledger(log_dir.path) as other:
             there = [] if other is None else [name for name in names if name in other.ledger.entries]
             if other is not None and there:
                 other.note(event, there, durable=True)  # nobody syncs it later
+    except (OSError, LogStoreError):
+        if len(here) < len(names):
+            raise  # else the staging root's own ledger says it
 
 
 def note_new_name(

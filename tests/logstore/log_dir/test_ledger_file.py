@@ -186,6 +186,29 @@ def test_on_a_full_disk_it_takes_some_hundred_replicas_and_then_only_what_a_purg
     assert case.file.stat().st_size == size
 
 
+class CutShort(Disk):
+    """Writes all but the last bytes of staged lines, and has no space for these."""
+
+    def write(self, descriptor: int, data: bytes) -> None:
+        if data.count(b'["staged"') < 2:
+            super().write(descriptor, data)
+            return
+        super().write(descriptor, data[:-5])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_of_lines_that_are_cut_short_none_is_left_to_be_read(case: Case) -> None:
+    with case.open() as file:
+        file.stage(records(0))
+    before = case.file.read_bytes()
+    with case.open(CutShort()) as file:
+        with pytest.raises(OSError, match="No space left"):
+            file.stage(records(1, 2, 3))
+        assert case.file.read_bytes() == before
+        file.stage(records(4))
+    assert case.events() == {NAMES[0]: STAGED, NAMES[4]: STAGED}
+
+
 def test_where_there_is_little_space_a_new_ledger_has_room_for_a_purge(case: Case) -> None:
     with case.open(Full(engine.PURGE_BYTES)) as file:
         with pytest.raises(OSError, match="No space left"):

@@ -333,6 +333,8 @@ def test_cancelled_it_leaves_the_rest_as_it_was_and_each_of_that_can_be_restored
         assert report.cancelled
         assert not report.is_whole
         assert len(report.purged) == 1
+        ledger = parse_ledger((path / "deleting" / LEDGER_FILE).read_bytes())
+        assert ledger.end == ledger.durable + len(encode_mark(ledger.durable))
     with LogDir.open(str(path)) as log_dir:
         left = list_staged(log_dir)
         assert len(left) == 7

@@ -135,6 +135,22 @@ def test_an_event_goes_to_the_ledger_that_speaks_of_the_directory(case: Case) ->
     assert list(elsewhere.iterdir()) == [], "what is over is removed"
 
 
+@pytest.mark.parametrize("further", ["own", "elsewhere"])
+@pytest.mark.parametrize("event", [PURGING, RESTORED, PURGED])
+def test_of_two_ledgers_that_speak_of_one_directory_the_one_that_lets_less_be_done_counts(
+    case: Case, further: str, event: LedgerEvent
+) -> None:
+    # A disk that ran full while lines were written, or synced, may keep some that went to the other ledger then.
+    for folder in (case.folder, case.elsewhere()):
+        said = [(event, NAMES[0])] if (folder == case.folder) is (further == "own") else []
+        write_ledger(folder, {NAMES[0]: record(0), NAMES[1]: record(1)}, *said)
+    ledger = case.read()
+    assert [name for name, _ in ledger.staged()] == [NAMES[1], NAMES[1]]
+    assert not ledger.is_whole(NAMES[0])
+    case.note(PURGING, NAMES[1])
+    assert ledger_events(case.folder)[NAMES[1]] == ledger_events(case.elsewhere())[NAMES[1]] == PURGING
+
+
 def test_a_ledger_that_does_not_speak_of_a_directory_is_not_even_synced(case: Case) -> None:
     write_ledger(case.folder, {NAMES[0]: record(0)})
     write_ledger(case.elsewhere(), {NAMES[1]: record(1)})
