@@ -97,6 +97,8 @@ def carry_out_intent(log_dirs: Sequence[LogDir], intent: Intent, fallback: Fallb
     members = [by_key[key] for key in intent.log_dirs]
     for log_dir in members:
         log_dir.check_online()
+        with log_dir.changing(f"cannot {intent.sentence}"):
+            log_dir.write_checkpoints()  # entries that are in memory alone would not be renamed after a crash
     change = _Change(intent, members, fallback)
     with _nothing_left_half_done(change):
         change.announce()

@@ -8,7 +8,13 @@ if TYPE_CHECKING:
     from logstore.scan.closed import is_closed
     from logstore.scan.duplicates import LEADER_EPOCH_LIMIT, last_leader_epoch
     from logstore.scan.listing import KNOWN_FILES, Folder, Listing, NameRule, list_log_dir
-    from logstore.scan.metadata_file import METADATA_LIMIT, judge_metadata, read_metadata_file, read_topic_id
+    from logstore.scan.metadata_file import (
+        METADATA_LIMIT,
+        VanishedError,
+        judge_metadata,
+        read_metadata_file,
+        read_topic_id,
+    )
     from logstore.scan.observation import Observation
     from logstore.scan.replica import ScanOptions, replica_created_ms, scan_directories
     from logstore.scan.scanner import LiveReplica, scan, scan_all, scan_live
@@ -26,7 +32,13 @@ else:
             "closed": ("is_closed",),
             "duplicates": ("LEADER_EPOCH_LIMIT", "last_leader_epoch"),
             "listing": ("Folder", "KNOWN_FILES", "Listing", "NameRule", "list_log_dir"),
-            "metadata_file": ("METADATA_LIMIT", "judge_metadata", "read_metadata_file", "read_topic_id"),
+            "metadata_file": (
+                "METADATA_LIMIT",
+                "VanishedError",
+                "judge_metadata",
+                "read_metadata_file",
+                "read_topic_id",
+            ),
             "observation": ("Observation",),
             "replica": ("ScanOptions", "replica_created_ms", "scan_directories"),
             "scanner": ("LiveReplica", "scan", "scan_all", "scan_live"),
@@ -53,6 +65,7 @@ __all__ = [
     "NameRule",
     "Observation",
     "ScanOptions",
+    "VanishedError",
     "damaged_checkpoints",
     "is_closed",
     "judge_metadata",

@@ -33,7 +33,7 @@ from logstore.errors import ChangeRefusedError, LogStoreError
 from logstore.fs import TEMPORARY, Directory, remove_file, remove_tree
 from logstore.journal import is_namespace_dir
 from logstore.log_dir import NO_SPACE, FallbackRecords, LogDir
-from logstore.scan import Folder, list_log_dir, scan_live
+from logstore.scan import Folder, list_log_dir, read_metadata_file, scan_live
 from logstore.staging import (
     Placement,
     RootLedger,
@@ -44,7 +44,6 @@ from logstore.staging import (
     settle_name,
     staged_names,
     staging_roots,
-    topic_id_in,
 )
 from logstore.store.move import drop_record
 
@@ -171,13 +170,13 @@ def _keep_unstaged(
         if name in there:
             continue
         who = (record.topic, record.partition, record.topic_id)
-        is_live = who not in staged and _is_live(log_dir, record)
-        if is_live and not is_complete:
+        by_now = None if who in staged else _live_partition(log_dir, record)
+        if by_now is not None and not is_complete:
             staged, is_complete = staged | _staged_in_others(log_dir, root, fallback), True
         if who in staged:
             over.append(name)
-        elif is_live:
-            log_dir.checkpoints.give_back(TopicPartition(record.topic, record.partition), record.checkpoints)
+        elif by_now is not None:
+            log_dir.checkpoints.give_back(by_now, record.checkpoints)
             live.append(name)
     if over:
         note_event(log_dir, root, fallback, LedgerEvent.RESTORED, over, durable=True)
@@ -207,13 +206,21 @@ def _staged_in_others(log_dir: LogDir, root: Directory, fallback: FallbackRecord
         }
 
 
-def _is_live(log_dir: LogDir, record: StagedRecord) -> bool:
-    """Whether the replica of a record lies where it would be restored to, and not another one of its name."""
+def _live_partition(log_dir: LogDir, record: StagedRecord) -> TopicPartition | None:
+    """Find the replica of a record where it would be restored to; None: nothing lies there, or another one of its name.
+
+    Under the scheme by-topic-id it lies there under the name that its topic has by now, which its file says.
+    """
     try:
         with log_dir.root.below(restored_path(log_dir, record)) as directory:
-            return (topic_id_in(directory) or TopicId.ZERO) == record.topic_id
+            found = read_metadata_file(directory=directory.descriptor).found
     except (FileNotFoundError, NotADirectoryError, LogStoreError):
-        return False
+        return None
+    if (TopicId.ZERO if found is None else found.topic_id) != record.topic_id:
+        return None
+    if log_dir.scheme is Scheme.BY_TOPIC_ID and found is not None and found.topic is not None:
+        return TopicPartition(found.topic, record.partition)
+    return TopicPartition(record.topic, record.partition)
 
 
 def _drop_empty(log_dir: LogDir, placement: Placement, root: Directory, ledger: RootLedger) -> Iterator[str]:

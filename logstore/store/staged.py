@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from layout.ids import TopicId
 from layout.topic import TopicPartition
 from logstore.arguments import check_argument, check_each
-from logstore.errors import InvalidArgumentError, NameTakenError
+from logstore.errors import InvalidArgumentError, NameTakenError, OfflineLogDirError
 from logstore.purge import Purger
-from logstore.scan import read_topic_id
+from logstore.scan import VanishedError, read_topic_id
 from logstore.settings import DEFAULTS, STALE_DELAY
 from logstore.staging import (
     Candidate,
@@ -215,6 +215,11 @@ class StagingStore(OpenStore):
     def _restored(self, back: Restored, staged: Staged) -> Replica:
         """Enter a restored replica by what its ``partition.metadata`` says now, which may still be damaged."""
         partition, path = back.partition, f"{back.log_dir}/{back.path}"
-        found, state, _, _ = read_topic_id(path, partition.topic, partition.partition, {})
+        try:
+            found, state, _, _ = read_topic_id(path, partition.topic, partition.partition, {})
+        except VanishedError as error:
+            log_dir = self._log_dirs[back.log_dir]
+            log_dir.go_offline(f"{path} was restored, and is gone; {log_dir.path} is offline until it is opened again")
+            raise OfflineLogDirError(str(log_dir.offline)) from error
         topic_id = None if found is None else TopicId.parse(found)
         return self._entered(Replica(partition, topic_id, back.log_dir, back.path, state or "", staged.inode))

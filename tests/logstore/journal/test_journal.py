@@ -22,6 +22,7 @@ from logstore.journal import check_nothing_pending, finish_intents, journal, log
 from logstore.log_dir import FallbackRecords, LogDir
 from logstore.namespaces import carry_out, convert, create_namespace, move_topic, plan_rename
 from tests.logstore.changes import (
+    CHECKPOINT,
     CLICKS,
     DyingDisk,
     PowerCutError,
@@ -74,6 +75,18 @@ def test_a_change_that_is_cut_short_is_pending_until_it_is_finished(paths: list[
         finish_intents(log_dirs, FallbackRecords(None))
         check_nothing_pending(log_dirs)
     assert lies(paths) == AFTER
+
+
+def test_offsets_that_could_not_be_written_before_have_the_new_name_too_after_a_crash(paths: list[Path]) -> None:
+    disk = DyingDisk()
+    store = opened(*paths, disk=disk)
+    store.log_dirs[1].checkpoints.update(CHECKPOINT, {TopicPartition("orders", 1): 77})
+    disk.at = ("rename", "orders-1")
+    with pytest.raises(PowerCutError):
+        move_topic(store, "orders", "org")
+    abandon(store)
+    opened(*paths).close()
+    assert (lies(paths), offsets(paths)["org:orders-1"]) == (AFTER, 77)
 
 
 class NotingDisk(Disk):

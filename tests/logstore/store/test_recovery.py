@@ -347,6 +347,15 @@ def test_replicas_of_the_other_schemes_are_looked_into_as_well(tmp_path: Path, s
     assert read_offsets(path) == {(topic, 0): 42}
 
 
+def test_a_replica_whose_topic_has_another_name_by_now_gets_its_offsets_under_that(tmp_path: Path) -> None:
+    path = formatted(tmp_path / "x", scheme="by-topic-id")
+    where = f"{ORDERS_ID.hex[:2]}/{ORDERS_ID.hex}_0"
+    fill(path / where, partition_metadata.encode_json(ORDERS_ID, "sales:orders", 0))
+    write_ledger(path / "deleting", {NAME: record("orders", 0, where)})
+    recovered(path)
+    assert read_offsets(path) == {("sales:orders", 0): 42}
+
+
 def test_a_link_that_looks_like_a_replica_is_not_entered(path: Path, tmp_path: Path) -> None:
     fill(tmp_path / "elsewhere")
     (path / "orders-0").symlink_to(tmp_path / "elsewhere")

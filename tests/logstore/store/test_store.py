@@ -34,8 +34,11 @@ from logstore import (
     UnsafePathError,
 )
 from logstore.clock import ManualClock
+from logstore.log_dir import LogDir
 from logstore.purge import PurgeRules, purge
+from logstore.staging import Restored, Staged, restore
 from logstore.store import LogStore, Replica
+from logstore.store import staged as store_staged
 from tests.logstore.engine import (
     HOUR_MS,
     NOW_MS,
@@ -264,6 +267,23 @@ def test_a_replica_that_is_live_on_another_disk_is_not_restored_beside_it(paths:
         store.create(ORDERS, ORDERS_ID, directory_id=directory_id(1))
         with pytest.raises(NameTakenError):
             store.restore(staged)
+
+
+def test_a_disk_that_goes_away_just_after_a_restore_is_offline(
+    paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone_at_once(log_dir: LogDir, staged: Staged, **named: Any) -> Restored:
+        found = restore(log_dir, staged, **named)
+        (Path(log_dir.path) / found.path).rename(paths[0].parent / "elsewhere")
+        return found
+
+    monkeypatch.setattr(store_staged, "restore", gone_at_once)
+    with opened(*paths) as store:
+        made = store.create(ORDERS, ORDERS_ID)
+        (staged,) = store.stage([ORDERS], "STRAY", "a test").staged
+        with pytest.raises(OfflineLogDirError, match="was restored, and is gone"):
+            store.restore(staged)
+        assert made.log_dir in store.offline
 
 
 def test_what_is_restored_is_byte_for_byte_what_it_was_with_its_offsets(paths: list[Path]) -> None:
