@@ -3,7 +3,8 @@
 DuckDB gets the views of :mod:`reconciler.audit.join_sql` and the case table as one CASE expression. The steps come in
 this order: :func:`configure`, :func:`make_observed`, :func:`reconciler.audit.dimension_tables.keep_metadata`, which
 says for which brokers the metadata speaks, :func:`register_desired` and :func:`judge`. In an incremental audit
-:func:`choose_brokers` comes before :func:`judge`.
+:func:`choose_brokers` comes before :func:`judge`. Nearly every row is plainly in order: :func:`judge` settles these by
+one join, and only what that leaves meets all views.
 """
 
 from __future__ import annotations
@@ -30,7 +31,17 @@ from reconciler.audit.dimension_tables import (
 )
 from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS
 from reconciler.audit.incremental import EarlierAudit, files_to_judge, keep_findings
-from reconciler.audit.join_sql import DATED, DATES, VIEWS, joined
+from reconciler.audit.join_sql import (
+    BY_NAME,
+    BY_TOPIC_ID,
+    CARRIED,
+    DATED,
+    DATES,
+    SAME_PARTITION,
+    SAME_TOPIC_ID,
+    VIEWS,
+    joined,
+)
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey
 
 ROWS_JOINED_AT_ONCE = 10_000_000
@@ -168,26 +179,87 @@ def choose_brokers(
 
 def rules(all_rows: bool) -> str:
     """Make the fingerprint of all that decides beside the rows: another one may judge the same rows otherwise."""
-    stated = (duckdb.__version__, *ROW_SCHEMA.names, VIEWS["observed"], _judgement(all_rows), FINDINGS)
+    judged = (_doubled(), _settlement(), _judgement(all_rows), _judgement(all_rows, settled=True))
+    stated = (duckdb.__version__, *ROW_SCHEMA.names, VIEWS["observed"], *judged, FINDINGS)
     return sha256("\0".join(stated).encode()).hexdigest()
 
 
+_CARRIED = ", ".join(f"o.{column}" for column in CARRIED)
+
+_HASH = "hash(topic, partition, node, cluster)"
+
+_SEEN = f"""
+    SELECT o.*, CASE WHEN kind = 'live' THEN topic END AS live_topic,
+           CASE WHEN c.hash IS NULL THEN 1 ELSE 0 END AS copies
+    FROM (SELECT *, {_HASH} AS hash FROM observed) o LEFT JOIN doubled c ON o.hash = c.hash
+"""
+
+_MET = f"""
+    SELECT {_CARRIED}, {BY_NAME}, coalesce(o.copies, 0) AS copies
+    FROM seen o FULL OUTER JOIN wanted d ON o.live_topic = d.topic AND {SAME_PARTITION}
+"""
+"""Columns of ``pairs``, with one scan of what lies on the disks: what is not live has no name here that it could meet.
+``copies`` is 1 where nothing else on the disks has the hash of the partition, and 0 where somebody has to count."""
+
+_UNSETTLED_PAIRS = f"""
+    SELECT * EXCLUDE (copies) FROM unsettled WHERE kind IN ('live', '')
+    UNION ALL
+    SELECT {_CARRIED}, {BY_TOPIC_ID}
+    FROM desired d RIGHT JOIN (SELECT * FROM unsettled WHERE kind NOT IN ('live', '')) o ON {SAME_TOPIC_ID}
+"""
+
+
+def _doubled(ending: str = "") -> str:
+    """Write the query for the hashes of partitions of which a broker has more than one directory.
+
+    A number takes half the time and a third of the memory of the four columns. Where partitions share one, they are
+    counted for nothing.
+    """
+    return f"""
+        SELECT hash FROM (SELECT {_HASH} AS hash FROM observed{ending}
+                          WHERE kind IN ('live', 'future', 'delete', 'stray', 'staged') AND node >= 0) o
+        GROUP BY hash HAVING count(*) > 1
+    """
+
+
 @cache
-def _judgement(all_rows: bool, ending: str = "") -> str:
-    """Write the query for the findings with all their columns; ``ending``: of the names of the views that it reads."""
+def _settlement(ending: str = "") -> str:
+    """Write the query for what is not plainly in order, few columns of which are looked at.
+
+    ``ending``: as in :func:`_judgement`.
+    """
+    views = _read(ending)
+    views |= {name: VIEWS[name] for name in ("desired", "wanted") if name not in views} | {"seen": _SEEN, "met": _MET}
+    return f"{_stated(views)} SELECT * FROM met WHERE {is_worth_a_look(DuckDBDialect())}"
+
+
+@cache
+def _judgement(all_rows: bool, ending: str = "", *, settled: bool = False) -> str:
+    """Write the query for the findings with all their columns.
+
+    ``ending``: of the names of the views that it reads; ``settled``: whether it reads ``unsettled`` instead of what
+    lies on the disks.
+    """
     dialect = DuckDBDialect()
-    views = {name: f"FROM {name}{ending}" for name in _READ[ending]}
-    views |= {name: VIEWS[name] for name in ("desired", "wanted", "copies", "pairs", "counted") if name not in views}
+    views = _read(ending) | ({"observed": "FROM unsettled"} if settled else {})
+    texts = VIEWS | ({"pairs": _UNSETTLED_PAIRS} if settled else {})
+    views |= {name: texts[name] for name in ("desired", "wanted", "copies", "pairs", "counted") if name not in views}
     views["joined"] = joined("true" if all_rows else str(is_worth_a_look(dialect)))
-    # Stated in the query, each view is planned once; created as views, each would be planned again for every view
-    # that builds on it.
-    stated = ", ".join(f"{name} AS NOT MATERIALIZED ({sql})" for name, sql in views.items())
     listed = is_listed(dialect, all_rows)
     return (
-        f"WITH {stated} "
+        f"{_stated(views)} "
         f"SELECT *, {verdict(dialect)} AS verdict, {evidence(dialect)} AS evidence, {doubt(dialect)} AS doubt "
         f"FROM (SELECT {DATED} FROM (SELECT *, {case_number(dialect)} AS case_no FROM joined WHERE {listed}) j {DATES})"
     )
+
+
+def _stated(views: Mapping[str, str]) -> str:
+    """State views in a query. There each is planned once; created, each would be planned again for every view on it."""
+    return f"WITH {', '.join(f'{name} AS NOT MATERIALIZED ({sql})' for name, sql in views.items())}"
+
+
+def _read(ending: str) -> dict[str, str]:
+    return {name: f"FROM {name}{ending}" for name in _READ[ending]}
 
 
 _READ = {
@@ -224,17 +296,30 @@ def judge(connection: duckdb.DuckDBPyConnection, path: str, all_rows: bool, *, s
     """
     connection.execute(f"CREATE OR REPLACE VIEW observed AS {_OBSERVED}")
     connection.execute(_SIDES_AS_WRITTEN)
+    # Where every row is listed, or none can be in order, what is unsettled would be all rows, twice in memory.
+    settled = not all_rows and connection.execute("FROM speaks LIMIT 1").fetchall() != []
     parts = _parts(connection)
+    ending = "_part" if len(parts) > 1 else "_again" if some else ""
     for number, clusters in enumerate(parts):
         if len(parts) > 1:
             _make_part(connection, clusters, some)
+        if settled:
+            _settle(connection, f"unsettled_{number}", ending)
         into = "INSERT INTO found" if number else "CREATE TEMP TABLE found AS"
-        connection.execute(f"{into} {_judgement(all_rows, '_part' if len(parts) > 1 else '_again' if some else '')}")
+        connection.execute(f"{into} {_judgement(all_rows, ending, settled=settled)}")
     connection.execute(_SIDES_AS_GUESSED)
     before = f" UNION ALL SELECT {', '.join(FINDING_SCHEMA.names)} FROM kept" if some else ""
     connection.execute(f"COPY ({FINDINGS}{before}) TO {quoted(path)} (FORMAT parquet)")
     if some:
         connection.execute(_FOUND_BEFORE)
+
+
+def _settle(connection: duckdb.DuckDBPyConnection, table: str, ending: str) -> None:
+    """Keep in a table what is not plainly in order, and name it ``unsettled``; ``ending``: as in :func:`_judgement`."""
+    # By itself, so that the memory of the count is free again when the join begins.
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE doubled AS {_doubled(ending)}")
+    connection.execute(f"CREATE TEMP TABLE {table} AS {_settlement(ending)}")
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW unsettled AS FROM {table}")
 
 
 def judge_unsettled(connection: duckdb.DuckDBPyConnection, rows: str, wanted: str, path: str) -> None:

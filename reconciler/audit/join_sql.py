@@ -74,7 +74,9 @@ BY_NAME = f"""
 """
 """Columns of a live directory ``o`` and a wanted replica ``d``, either of which may be absent; CARRIED not included."""
 
-SAME_NAME = "o.topic = d.topic AND o.partition = d.partition AND o.node = d.node AND o.cluster = d.cluster"
+SAME_PARTITION = "o.partition = d.partition AND o.node = d.node AND o.cluster = d.cluster"
+
+SAME_NAME = f"o.topic = d.topic AND {SAME_PARTITION}"
 
 BY_TOPIC_ID = f"""
     o.kind, o.state, o.problem, o.disk_topic_id, o.due, true AS on_disk, o.cluster, o.node, o.topic,
@@ -82,10 +84,7 @@ BY_TOPIC_ID = f"""
 """
 """The same columns of a directory ``o`` that is not live, and a wanted replica ``d``, which may be absent."""
 
-SAME_TOPIC_ID = """
-    o.disk_topic_id = d.wanted_topic_id AND o.partition = d.partition AND o.node = d.node AND o.cluster = d.cluster
-    AND o.disk_topic_id <> ''
-"""
+SAME_TOPIC_ID = f"o.disk_topic_id = d.wanted_topic_id AND {SAME_PARTITION} AND o.disk_topic_id <> ''"
 
 # A wanted replica carries the name and the ID of its topic, and shows that metadata speaks for its broker. Nearly every
 # row has one, and only the other rows need a lookup. Elsewhere the key is null, which joins with nothing and costs

@@ -16,6 +16,7 @@ from reconciler.audit import duckdb_join
 from reconciler.audit.dimension_tables import keep_metadata, rows_of
 from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed, register_desired
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey, JudgedBroker
+from tests.fleets import NOW_MS, healthy_fleet
 
 TOPIC_ID, OLD_ID = "I" * 21 + "A", "J" * 21 + "A"
 
@@ -99,3 +100,39 @@ def test_without_metadata_nothing_is_compared(connection: duckdb.DuckDBPyConnect
     register_desired(connection, {})
     judge(connection, str(tmp_path / "found.parquet"), all_rows=True)
     assert [row["verdict"] for row in pq.read_table(tmp_path / "found.parquet").to_pylist()] == ["NOT_COMPARED"]
+
+
+def judged_healthy(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[int, list[dict[str, Any]]]:
+    """How many rows of a fleet that is in order, but for one in ten, are looked at closely, and its findings."""
+    table, state = healthy_fleet("c1", 100)
+    brokers = make_observed(connection, [table], [], NOW_MS)
+    keep_metadata(connection, ["c1"], [JudgedBroker("c1", broker.node, True) for broker in brokers])
+    assert isinstance(state.replicas, pa.Table)
+    register_desired(connection, {"c1": DesiredTables(state.replicas, state.topics)})
+    judge(connection, str(path), all_rows=False)
+    (left,) = rows_of(connection, "SELECT count(*) AS number FROM unsettled")
+    return left["number"], sorted(pq.read_table(path).to_pylist(), key=repr)
+
+
+def test_only_what_is_not_plainly_in_order_is_looked_at_closely(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    looked_at, findings = judged_healthy(connection, tmp_path / "found.parquet")
+    assert {row["verdict"] for row in findings} == {"STALE_ID", "MISSING", "DUPLICATE", "STAGED_DUE"}
+    # The others are a row for each log dir, and a live replica beside each staged one.
+    staged = sum(row["verdict"] == "STAGED_DUE" for row in findings)
+    assert looked_at == len(findings) + 6 + staged
+
+
+def test_partitions_of_one_hash_are_counted_apart(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, expected = judged_healthy(connection, tmp_path / "found.parquet")
+    plain, same = duckdb_join._HASH, "partition % 7"
+    monkeypatch.setattr(duckdb_join, "_SEEN", duckdb_join._SEEN.replace(plain, same))
+    monkeypatch.setattr(duckdb_join, "_HASH", same)
+    monkeypatch.setattr(duckdb_join, "_settlement", duckdb_join._settlement.__wrapped__)
+    with duckdb.connect() as fresh:
+        looked_at, findings = judged_healthy(fresh, tmp_path / "found.parquet")
+    assert findings == expected
+    assert looked_at > 300 > few
