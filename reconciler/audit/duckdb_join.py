@@ -30,6 +30,7 @@ from reconciler.audit.dimension_tables import (
     rows_of,
 )
 from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS
+from reconciler.audit.fleet import LIKELY
 from reconciler.audit.incremental import EarlierAudit, files_to_judge, keep_findings
 from reconciler.audit.join_sql import (
     BY_NAME,
@@ -288,11 +289,12 @@ _FOUND_BEFORE = """
 """Adds findings that are kept to ``found``, with all columns that totals and fleet findings read."""
 
 
-def judge(connection: duckdb.DuckDBPyConnection, path: str, all_rows: bool, *, some: bool = False) -> None:
+def judge(connection: duckdb.DuckDBPyConnection, path: str, all_rows: bool, *, some: bool = False) -> str:
     """Join, judge, and write the findings to a Parquet file; makes ``found``.
 
     ``connection``: as :func:`register_desired` left it; ``all_rows``: whether to list the OK rows as well; ``some``:
-    whether only the brokers are judged that :func:`choose_brokers` found, and the findings of the others kept.
+    whether only the brokers are judged that :func:`choose_brokers` found, and the findings of the others kept. Returns
+    the query to make ``likely`` with, as :data:`reconciler.audit.fleet.LIKELY` does.
     """
     connection.execute(f"CREATE OR REPLACE VIEW observed AS {_OBSERVED}")
     connection.execute(_SIDES_AS_WRITTEN)
@@ -312,6 +314,11 @@ def judge(connection: duckdb.DuckDBPyConnection, path: str, all_rows: bool, *, s
     connection.execute(f"COPY ({FINDINGS}{before}) TO {quoted(path)} (FORMAT parquet)")
     if some:
         connection.execute(_FOUND_BEFORE)
+    if some or not settled:
+        return LIKELY
+    tables = " UNION ALL ".join(f"FROM unsettled_{number}" for number in range(len(parts)))
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW unsettled AS {tables}")
+    return _LIKELY_OF_UNSETTLED
 
 
 def _settle(connection: duckdb.DuckDBPyConnection, table: str, ending: str) -> None:
@@ -320,6 +327,23 @@ def _settle(connection: duckdb.DuckDBPyConnection, table: str, ending: str) -> N
     connection.execute(f"CREATE OR REPLACE TEMP TABLE doubled AS {_doubled(ending)}")
     connection.execute(f"CREATE TEMP TABLE {table} AS {_settlement(ending)}")
     connection.execute(f"CREATE OR REPLACE TEMP VIEW unsettled AS FROM {table}")
+
+
+_LIKELY_OF_UNSETTLED = f"""
+    WITH rows AS (SELECT cluster AS cluster_id, node AS node_id, kind, state AS metadata_state, topic, partition,
+                         disk_topic_id AS topic_id FROM unsettled)
+    {LIKELY}
+    UNION ALL
+    SELECT l.* FROM (
+        WITH rows AS (SELECT cluster AS cluster_id, node_id, 'live' AS kind, 'ok' AS metadata_state, topic, partition,
+                             topic_id FROM replicas)
+        {LIKELY}) l
+    SEMI JOIN speaks s ON s.cluster = l.cluster AND s.node = l.node
+    ANTI JOIN (FROM unsettled WHERE wanted) u
+        ON u.cluster = l.cluster AND u.node = l.node AND u.topic = l.topic AND u.partition = l.partition
+"""
+"""The same as LIKELY, and no inventory is read again: a wanted replica that is settled lies where it is wanted, once,
+whole and under its topic ID."""
 
 
 def judge_unsettled(connection: duckdb.DuckDBPyConnection, rows: str, wanted: str, path: str) -> None:

@@ -30,7 +30,7 @@ from reconciler.audit.duckdb_join import (
     rules,
 )
 from reconciler.audit.findings import FINDINGS_FILE, TOPICS_FILE
-from reconciler.audit.fleet import INVENTORY_GAP_MS, LIKELY, SEARCHED
+from reconciler.audit.fleet import INVENTORY_GAP_MS, SEARCHED
 from reconciler.audit.incremental import EarlierAudit, note_basis, read_basis
 from reconciler.audit.result import AuditResult, conclude
 from reconciler.desired import DesiredState, SavedTable, by_cluster, check_columns, registered_log_dirs, speaking
@@ -90,8 +90,8 @@ def audit(
             of_files = {path: contents.get(path) for path in inventories}
             note_basis(connection, of_files, superseded or {}, rules(all_rows))
             kept = choose_brokers(connection, earlier, now_ms, superseded or {}) if earlier is not None else 0
-        judge(connection, findings_path, all_rows, some=kept > 0)
-        connection.execute(f"CREATE TEMP TABLE searched AS WITH likely AS ({LIKELY}) {SEARCHED}")
+        likely = judge(connection, findings_path, all_rows, some=kept > 0)
+        connection.execute(f"CREATE TEMP TABLE searched AS WITH likely AS ({likely}) {SEARCHED}")
         _leave_topics(connection, folder, previous)
         result = conclude(
             partial(rows_of, connection),

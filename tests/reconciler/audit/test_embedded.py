@@ -20,7 +20,7 @@ from reconciler.audit.findings import FINDINGS_FILE
 from reconciler.desired import DesiredBuilder, MetadataIdentity, by_cluster
 from reconciler.errors import RefusedError, UsageError
 from reconciler.verdicts import Judged, Verdict, broker_of, compare
-from tests.fleets import NOW_MS, random_fleet
+from tests.fleets import NOW_MS, many_fleets, random_fleet
 
 FindingKey = tuple[Any, ...]
 
@@ -90,6 +90,18 @@ def test_clusters_that_are_joined_one_after_the_other_give_what_all_of_them_give
             answers.append((sorted(findings_of(result), key=repr), replace(result, audited_ms=0)))
         assert answers[0] == answers[1]
     assert clusters == {"c1", "c2", None}
+
+
+def test_the_fleet_is_searched_alike_where_the_inventories_are_not_read_again_for_it(tmp_path: Path) -> None:
+    rows, states = many_fleets(range(2000, 2060))
+    pq.write_table(rows, tmp_path / "inventory.parquet")
+    audited = [
+        audit([], [str(tmp_path / "inventory.parquet")], states, str(tmp_path), now_ms=NOW_MS, all_rows=read_again)
+        for read_again in (False, True)
+    ]
+    assert audited[0].fleet == audited[1].fleet
+    told = Counter(finding.kind for finding in audited[0].fleet)
+    assert min(told["TOPIC_UNDER_SEVERAL_IDS"], told["ONLY_KNOWN_COPY"]) > 50
 
 
 def one_log_dir(**columns: Any) -> dict[str, Any]:
