@@ -100,6 +100,8 @@ def configure(
     connection.execute("SET temp_directory = ?", [spill])
     # The order of rows does not matter, and preserving it costs memory.
     connection.execute("SET preserve_insertion_order = false")
+    # The same files are read again and again, and to parse what stands at the end of each costs as much as a column.
+    connection.execute("SET parquet_metadata_cache = true")
     if memory_limit is not None:
         connection.execute("SET memory_limit = ?", [memory_limit])
     if threads is not None:
