@@ -6,6 +6,9 @@ of a report. Every verdict but OK is a finding; ``--all`` lists the OK rows as w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pyarrow as pa
 
 from reconciler.verdicts import CASES, Doubt, Verdict
@@ -102,3 +105,35 @@ TOTALS = f"""
     FROM found GROUP BY cluster, node, log_dir, verdict
 """
 """The query over ``found`` for what each verdict says of each log dir, and for what no engine could tell."""
+
+FEW = 100_000
+"""Findings that are kept in memory once they were read, some 30 MB: a report asks for those of each verdict anew."""
+
+
+class StoredFindings:
+    """The findings that an audit left; few of them are read once."""
+
+    def __init__(self, path: str) -> None:
+        """Take a Parquet file or a folder of them, in the columns of FINDING_SCHEMA."""
+        self._path = path
+        self._kept: pa.Table | None = None
+
+    def dataset(self) -> Any:
+        """Open the files as a dataset."""
+        # Where pandas is installed, pyarrow.dataset imports it, which takes as long as the audit of a hundred brokers.
+        import pyarrow.dataset as ds
+
+        return ds.dataset(self._path, schema=FINDING_SCHEMA, format="parquet")
+
+    def of(self, verdict: str, columns: Sequence[str] = tuple(FINDING_SCHEMA.names)) -> pa.Table:
+        """Return some columns of all findings of one verdict, in no particular order."""
+        import pyarrow.compute as pc
+
+        if self._kept is None:
+            dataset = self.dataset()
+            asked = pc.field("verdict") == verdict
+            if dataset.count_rows() > FEW:
+                return dataset.to_table(columns=list(columns), filter=asked)
+            self._kept = dataset.to_table()
+        kept = self._kept.select(list(columns))
+        return kept.filter(pc.equal(self._kept.column("verdict"), verdict))

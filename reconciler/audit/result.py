@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from reconciler.audit.dimension_tables import parquet_files
-from reconciler.audit.findings import FINDING_SCHEMA, MAY_BE_NEWER, TOTALS
+from reconciler.audit.findings import FINDING_SCHEMA, MAY_BE_NEWER, TOTALS, StoredFindings
 from reconciler.audit.fleet import (
     ID_CHANGES,
     INVENTORY_GAP_MS,
@@ -144,6 +144,11 @@ class AuditResult:
     by_log_dir: tuple[VerdictTotal, ...] = field(default=(), compare=False)
     scan_s: float | None = field(default=None, compare=False)
     """Seconds that the scan of trees took; None: it is not known."""
+    _stored: StoredFindings = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Keep what is read of the findings with this result."""
+        object.__setattr__(self, "_stored", StoredFindings(self.findings_path))
 
     @property
     def scope(self) -> str:
@@ -174,19 +179,17 @@ class AuditResult:
     @property
     def count(self) -> int:
         """Number of findings in :attr:`findings_path`."""
-        return int(self._dataset().count_rows())
+        return int(self._stored.dataset().count_rows())
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all findings in no particular order, batch by batch."""
-        yield from self._dataset().to_batches()
+        yield from self._stored.dataset().to_batches()
 
     def most_urgent(self, limit: int, verdicts: Sequence[Verdict] = URGENCY) -> pa.Table:
         """Return at most ``limit`` findings, by urgency and then by broker, topic and partition.
 
         Reads one verdict at a time and stops when it has enough, so a million findings cost no more than a few.
         """
-        import pyarrow.dataset as ds  # as in _dataset
-
         tables: list[pa.Table] = []
         room = limit
         for verdict in verdicts:
@@ -194,24 +197,14 @@ class AuditResult:
                 break
             if not self.totals.get(verdict.value):
                 continue
-            found = self._dataset().to_table(filter=ds.field("verdict") == verdict.value)
             order = [(name, "ascending") for name in ("broker", "topic", "partition", "log_dir", "name")]
-            tables.append(found.sort_by(order).slice(0, room))
+            tables.append(self._stored.of(verdict.value).sort_by(order).slice(0, room))
             room -= tables[-1].num_rows
         return pa.concat_tables(tables) if tables else FINDING_SCHEMA.empty_table()
 
     def of_verdict(self, verdict: Verdict, columns: Sequence[str]) -> pa.Table:
         """Return some columns of all findings of one verdict, in no particular order."""
-        import pyarrow.dataset as ds  # as in _dataset
-
-        found: pa.Table = self._dataset().to_table(columns=list(columns), filter=ds.field("verdict") == verdict)
-        return found
-
-    def _dataset(self) -> Any:
-        # Where pandas is installed, pyarrow.dataset imports it, which takes as long as the audit of a hundred brokers.
-        import pyarrow.dataset as ds
-
-        return ds.dataset(self.findings_path, schema=FINDING_SCHEMA, format="parquet")
+        return self._stored.of(verdict.value, columns)
 
 
 RunQuery = Callable[[str], list[dict[str, Any]]]
