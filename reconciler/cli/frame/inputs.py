@@ -100,9 +100,10 @@ def sort_paths(paths: Sequence[str]) -> GivenPaths:
     if len(unusable) == len(given):
         raise UsageError("; ".join(_why_unusable(path) for path in unusable[:5]))
     given = [each for path in given for each in _inventories_in(path) or [path]]
-    files = [path for path in _distinct(given) if not os.path.isdir(path) and path not in unusable]
     folders = [path for path in _distinct(given) if os.path.isdir(path)]
-    log_dirs = list(_distinct(found for path in given if path not in files for found in _log_dirs(path)))
+    files = [path for path in _distinct(given) if not os.path.isdir(path) and path not in unusable]
+    places = (path for path in given if os.path.isdir(path) or path in unusable)
+    log_dirs = list(_distinct(found for path in places for found in _log_dirs(path)))
     report_unreadable(log_dirs)
     detail(f"log dirs: {', '.join(log_dirs) or 'none'}; inventories: {len(files)}")
     return GivenPaths(tuple(log_dirs), tuple(folders), tuple(files))

@@ -106,6 +106,17 @@ def test_one_inventory_that_is_given_twice_counts_once(cluster) -> None:
     assert sort_inputs([path, path]).inventories.paths == (path,)
 
 
+def test_an_inventory_that_is_given_twice_by_other_names_counts_once_and_is_no_log_dir(cluster) -> None:
+    folder = cluster.folder / "inventories"
+    folder.mkdir()
+    path = inventory_of(cluster.log_dirs[0], folder / "one.parquet")
+    os.symlink("one.parquet", folder / "the-newest.parquet")
+    os.link(path, folder / "a-link.parquet")
+    for given in ([path, f"{folder}/./one.parquet"], [str(folder)], [str(folder), f"{folder}/"], [path, str(folder)]):
+        inputs = sort_inputs(given)
+        assert (inputs.log_dirs, len(inputs.inventories.files)) == ((), 1), given
+
+
 def test_a_damaged_inventory_ends_the_run_only_where_nothing_else_was_given(
     cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
