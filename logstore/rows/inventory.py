@@ -369,10 +369,8 @@ def _dataset(path: str) -> Any:
 
     form = inventory_form(path)
     if form is None:
-        raise InventoryError(
-            f"{path} is no inventory: it is neither a Parquet file nor an Arrow file that can be read; leave it out, "
-            "or scan again with --format parquet"
-        )
+        what = "neither a Parquet file nor an Arrow file that can be read" if os.path.exists(path) else "not there"
+        raise InventoryError(f"{path} is no inventory: it is {what}; leave it out, or scan again with --format parquet")
     try:
         path.encode()
     except UnicodeEncodeError as error:

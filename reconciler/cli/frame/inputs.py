@@ -99,10 +99,12 @@ def sort_paths(paths: Sequence[str]) -> GivenPaths:
     unusable = [path for path in given if not is_uri(path) and not os.path.isdir(path) and not is_inventory(path)]
     if len(unusable) == len(given):
         raise UsageError("; ".join(_why_unusable(path) for path in unusable[:5]))
+    # By its name an absent file was to be an inventory: one that cannot be read, and no log dir that is away.
+    no_files = {path for path in unusable if os.path.exists(path) or not path.endswith(SUFFIXES)}
     given = [each for path in given for each in _inventories_in(path) or [path]]
     folders = [path for path in _distinct(given) if os.path.isdir(path)]
-    files = [path for path in _distinct(given) if not os.path.isdir(path) and path not in unusable]
-    places = (path for path in given if os.path.isdir(path) or path in unusable)
+    files = [path for path in _distinct(given) if not os.path.isdir(path) and path not in no_files]
+    places = (path for path in given if os.path.isdir(path) or path in no_files)
     log_dirs = list(_distinct(found for path in places for found in _log_dirs(path)))
     report_unreadable(log_dirs)
     detail(f"log dirs: {', '.join(log_dirs) or 'none'}; inventories: {len(files)}")

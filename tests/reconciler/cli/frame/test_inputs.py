@@ -117,6 +117,17 @@ def test_an_inventory_that_is_given_twice_by_other_names_counts_once_and_is_no_l
         assert (inputs.log_dirs, len(inputs.inventories.files)) == ((), 1), given
 
 
+def test_an_absent_file_with_the_name_of_an_inventory_is_one_that_cannot_be_read(cluster) -> None:
+    path = inventory_of(cluster.log_dirs[0], cluster.folder / "one.parquet")
+    absent, dangling = (str(cluster.folder / name) for name in ("absent.parquet", "dangling.arrow"))
+    os.symlink("nowhere", dangling)
+    inputs = sort_inputs([path, absent, dangling])
+    assert (inputs.log_dirs, list(inputs.inventories.unreadable)) == ((), [absent, dangling])
+    assert all("is no inventory: it is not there" in each for each in inputs.inventories.unreadable.values())
+    with pytest.raises(UsageError, match="absent.parquet: No such file or directory"):
+        sort_inputs([absent])
+
+
 def test_a_damaged_inventory_ends_the_run_only_where_nothing_else_was_given(
     cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
