@@ -372,21 +372,19 @@ def _dataset(path: str) -> Any:
         what = "neither a Parquet file nor an Arrow file that can be read" if os.path.exists(path) else "not there"
         raise InventoryError(f"{path} is no inventory: it is {what}; leave it out, or scan again with --format parquet")
     try:
-        path.encode()
-    except UnicodeEncodeError as error:
-        raise InventoryError(f"{path} has a name that is not UTF-8, which no engine can open: rename it") from error
-    try:
         # Without an absolute path and a file system, Arrow would take a path like s3:/x.parquet for an address.
         return ds.dataset(
             os.path.abspath(path),
             format="parquet" if form is InventoryForm.PARQUET else "ipc",
             filesystem=LocalFileSystem(),
         )
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeEncodeError) as error:
         raise _damaged(path, error) from error
 
 
 def _damaged(path: str, error: Exception) -> InventoryError:
+    if isinstance(error, UnicodeEncodeError):  # of the path: what is read is decoded
+        return InventoryError(f"{path} has a name that is not UTF-8, which no engine can open: rename it")
     # Every level of Arrow puts its own location before the reason.
     reason = (str(error).splitlines() or ["it cannot be read"])[0].rsplit("': ", 1)[-1]
     return InventoryError(f"{path} is damaged or was not written to its end ({reason:.200}): scan again")

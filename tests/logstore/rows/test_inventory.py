@@ -134,8 +134,9 @@ def test_a_path_is_a_path_and_no_address(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / os.fsdecode(b"\xff"), InventoryForm.PARQUET, rows("."))
-    with pytest.raises(InventoryError, match="not UTF-8"):
-        inventory.check_inventory(path)
+    for read in (inventory.check_inventory, lambda path: inventory.find_rows(path, {"topic": ["a"]})):
+        with pytest.raises(InventoryError, match="has a name that is not UTF-8, which no engine can open: rename it"):
+            read(path)
 
 
 @pytest.mark.parametrize("form", list(InventoryForm))
