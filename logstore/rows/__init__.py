@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         read_inventory,
         write_inventory,
     )
-    from logstore.rows.inventory_layout import parse_scan_name, write_scan
+    from logstore.rows.inventory_layout import is_layout_folder, parse_scan_name, write_scan
     from logstore.rows.inventory_search import SUFFIXES, expand, inventories_below
     from logstore.rows.inventory_set import InventorySet, read_inventory_set
     from logstore.rows.rows import (
@@ -65,7 +65,7 @@ else:
                 "read_inventory",
                 "write_inventory",
             ),
-            "inventory_layout": ("parse_scan_name", "write_scan"),
+            "inventory_layout": ("is_layout_folder", "parse_scan_name", "write_scan"),
             "inventory_search": ("SUFFIXES", "expand", "inventories_below"),
             "inventory_set": ("InventorySet", "read_inventory_set"),
             "rows": (
@@ -126,6 +126,7 @@ __all__ = [
     "inventory_form",
     "inventory_log_dirs",
     "inventory_values",
+    "is_layout_folder",
     "is_uri",
     "join_uri",
     "list_uri",

@@ -37,6 +37,8 @@ _NAME = re.compile(
     r"(?:\?.*)?"
 )
 
+_FOLDER = re.compile(r"(?:cluster|day|broker)=.+")
+
 
 class ScanName(NamedTuple):
     """What the name of an inventory in the layout says."""
@@ -71,6 +73,11 @@ def parse_scan_name(path: str) -> ScanName | None:
         return None
     cluster, broker, scanned_ms, digits = match.groups()
     return ScanName((cluster, broker, digits), int(scanned_ms))
+
+
+def is_layout_folder(name: str) -> bool:
+    """Whether a folder has a name of the layout, which no replica has: there is no equals sign in a topic's name."""
+    return _FOLDER.fullmatch(name) is not None
 
 
 def write_scan(tables: Iterable[pa.Table], target: str) -> tuple[str, int]:

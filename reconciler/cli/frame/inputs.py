@@ -24,6 +24,7 @@ from logstore.rows import (
     LogDirOnHost,
     expand,
     inventories_below,
+    is_layout_folder,
     is_uri,
     path_of_uri,
     read_inventory_set,
@@ -144,7 +145,10 @@ def _inventories_in(path: str) -> list[str]:
     named = inventories_below(path)
     others = (os.path.join(path, name) for name in names)
     found = sorted({*named, *(file for file in others if file not in named and is_inventory(file))})
-    replica = next((name for name in names if split_live(name) and os.path.isdir(os.path.join(path, name))), None)
+    # Folders of inventories are often named by their day, as in 2026-11-27, which is the name of a replica as well.
+    holding = {os.path.relpath(file, path).partition(os.sep)[0] for file in found}
+    named_so = (name for name in names if split_live(name) and name not in holding and not is_layout_folder(name))
+    replica = next((name for name in named_so if os.path.isdir(os.path.join(path, name))), None)
     if found and replica is not None:
         warn(
             f"{path} is taken for a log dir, because {replica} in it has the name of a replica, though inventories lie "

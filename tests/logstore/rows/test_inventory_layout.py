@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from logstore import InventoryStoreError
-from logstore.rows import ROW_SCHEMA, parse_scan_name, read_inventory, write_scan
+from logstore.rows import ROW_SCHEMA, is_layout_folder, parse_scan_name, read_inventory, write_scan
 from logstore.rows.inventory_layout import UNKNOWN, name_of_scan
 
 SCANNED_MS = 1_764_115_199_999
@@ -64,6 +64,12 @@ def test_a_cluster_of_an_odd_name_stays_one_folder() -> None:
 @pytest.mark.parametrize("path", ["scan-1-0123456789ab.parquet", "one.parquet", "a/day=2025-11-25/x.parquet", ""])
 def test_another_name_says_nothing(path: str) -> None:
     assert parse_scan_name(path) is None
+
+
+def test_the_folders_of_the_layout_are_known_by_their_names(tmp_path: Path) -> None:
+    path, _ = write_scan([table(log_dir("/d/1"))], str(tmp_path))
+    assert all(map(is_layout_folder, Path(path).relative_to(tmp_path).parts[:-1]))
+    assert not any(map(is_layout_folder, ("2025-11-25", "day-0", "day=", "orders=day=1-0")))
 
 
 def test_a_scan_is_written_whole_under_its_name_and_nothing_else_is_left(tmp_path: Path) -> None:

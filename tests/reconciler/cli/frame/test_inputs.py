@@ -155,6 +155,20 @@ def test_a_folder_of_inventories_stands_for_them(cluster) -> None:
     assert (inputs.inventories.paths, inputs.log_dirs) == (tuple(paths), ())
 
 
+@pytest.mark.parametrize("day", ["2026-11-27", "day=2026-11-27", "cluster=main-1/day=2026-11-27/broker=1"])
+def test_a_folder_of_inventories_that_is_named_by_its_day_is_no_replica(
+    cluster, capsys: pytest.CaptureFixture[str], day: str
+) -> None:
+    folder = cluster.folder / "inventories"
+    (folder / day).mkdir(parents=True)
+    path = inventory_of(cluster.log_dirs[0], folder / day / "one.parquet")
+    (folder / "day=2026-11-28").mkdir()  # to which nothing was written yet
+    inputs = sort_inputs([str(folder)])
+    assert (inputs.inventories.paths, inputs.log_dirs, capsys.readouterr().err) == ((path,), (), "")
+    (folder / "orders-0").mkdir()
+    assert sort_inputs([str(folder)]).log_dirs == (str(folder),)
+
+
 def test_a_replica_is_no_log_dir_and_leads_to_the_one_that_holds_it(cluster) -> None:
     log_dir = cluster.log_dirs[0]
     with pytest.raises(UsageError, match=f"orders-0 is a replica of log dir {log_dir}: give the log dir"):
