@@ -403,13 +403,15 @@ def far_inventories(
     Args:
         states: desired state by cluster ID.
         log_dirs: the rows of log dirs, sorted by cluster and node.
-        now_ms: when the audit began; what was scanned later is no inventory.
+        now_ms: when the audit began; what was scanned within a day from then on is no inventory: the audit scanned it.
         gap_ms: the greatest span that is no finding.
     """
     found = 0
+    future_ms = now_ms + INVENTORY_GAP_MS
     for (cluster, node), rows in groupby(log_dirs, key=lambda row: (str(row["cluster"]), row["node"])):
         as_of = states[cluster].identity.as_of_ms if cluster in states else None
-        scans = [row["scanned_ms"] for row in rows if row["scanned_ms"] is not None and row["scanned_ms"] < now_ms]
+        known = (row["scanned_ms"] for row in rows if row["scanned_ms"] is not None)
+        scans = [scan for scan in known if not now_ms <= scan <= future_ms]
         if as_of is None or not scans:
             continue
         farthest = max(scans, key=lambda scan: abs(scan - as_of))
@@ -417,4 +419,6 @@ def far_inventories(
             found += 1
             span = f"{age(abs(farthest - as_of))} {'after' if farthest > as_of else 'before'}"
             detail = f"scanned at {moment(farthest)}, {span} the metadata, which speaks as of {moment(as_of)}"
+            if farthest > future_ms:
+                detail += ": a clock was wrong, and until then no other scan of these log dirs counts beside that one"
             yield FleetFinding("INVENTORY_AGE", cluster or None, f"broker {node}", detail)

@@ -124,7 +124,7 @@ def test_an_absent_file_with_the_name_of_an_inventory_is_one_that_cannot_be_read
     inputs = sort_inputs([path, absent, dangling])
     assert (inputs.log_dirs, list(inputs.inventories.unreadable)) == ((), [absent, dangling])
     assert all("is no inventory: it is not there" in each for each in inputs.inventories.unreadable.values())
-    with pytest.raises(UsageError, match="absent.parquet: No such file or directory"):
+    with pytest.raises(UsageError, match=r"absent\.parquet: No such file or directory"):
         sort_inputs([absent])
 
 
