@@ -52,13 +52,15 @@ def inventories_below(folder: str) -> list[str]:
 
 def _lines(manifest: str) -> list[str]:
     try:
-        with open(manifest, encoding="utf-8", errors="surrogateescape") as file:
+        with open(manifest, encoding="utf-8-sig", errors="surrogateescape") as file:
             lines = [line for line in map(str.strip, file) if line and not line.startswith("#")]
     except OSError as error:
         raise InventoryError(
             f"@{manifest} stands for a list of inventories, and {manifest} cannot be read: {error.strerror}; a path "
             "that begins with @ is written ./@…"
         ) from error
+    if any("\0" in line for line in lines):
+        raise InventoryError(f"@{manifest} is no list of inventories but other data: an inventory is given without @")
     nested = next((line for line in lines if line.startswith("@")), None)
     if nested is not None or not lines:
         why = "names no path" if nested is None else f"names another list, {nested}"

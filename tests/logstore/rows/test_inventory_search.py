@@ -85,6 +85,17 @@ def test_a_manifest_gives_what_its_lines_give_in_their_order(tmp_path: Path, fil
     assert expand(f"@{manifest}") == [*uris(filled, 1), "/disks/1/kafka", f"{tmp_path}/x/{NAMES[2]}"]
 
 
+def test_a_manifest_that_is_an_inventory_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "one.parquet").write_bytes(b"PAR1\x15\x04\0\nlist\n")
+    with pytest.raises(InventoryError, match=r"one\.parquet is no list of inventories .* is given without @$"):
+        expand(f"@{tmp_path}/one.parquet")
+
+
+def test_a_manifest_may_begin_with_the_mark_of_windows_editors(tmp_path: Path) -> None:
+    (tmp_path / "list").write_bytes(b"\xef\xbb\xbf/disks/1\r\n# /disks/2\r\n")
+    assert expand(f"@{tmp_path}/list") == ["/disks/1"]
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [("# none\n", "names no path"), ("@other\n", "names another list, @other"), (None, "cannot be read: No such file")],
