@@ -69,10 +69,11 @@ def path_of_uri(uri: str) -> str | None:
     """Return the path that a ``file`` URI names on this machine; None: it is another URI.
 
     Raises:
-        InventoryStoreError: it names another machine.
+        InventoryStoreError: it names another machine, or no path that can be.
     """
     if not uri.lower().startswith("file://"):
         return None
+    _refuse_null(uri)
     host, slash, path = uri[len("file://") :].partition("/")
     if host not in ("", "localhost"):
         raise InventoryStoreError(
@@ -224,6 +225,7 @@ def _open(uri: str) -> tuple[FileSystem, str]:
     from pyarrow.fs import FileSystem
 
     scheme = _scheme(uri)
+    _refuse_null(uri)
     if scheme not in SCHEMES:
         raise InventoryStoreError(f"{uri} begins with {scheme}://, which leads nowhere: {', '.join(SCHEMES)} are known")
     if ":" in (urlsplit(uri).netloc.rpartition("@")[0]):
@@ -236,6 +238,11 @@ def _open(uri: str) -> tuple[FileSystem, str]:
         uri += f"{'&' if '?' in uri else '?'}{_RETRY_LIMIT}={STORE_TRIED_AGAIN_S}"
     found: tuple[FileSystem, str] = FileSystem.from_uri(uri)
     return found
+
+
+def _refuse_null(uri: str) -> None:
+    if "%00" in uri:
+        raise InventoryStoreError(f"{uri} has a null byte in it, written %00, which no path and no store takes")
 
 
 def _scheme(uri: str) -> str:

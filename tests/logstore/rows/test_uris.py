@@ -38,6 +38,13 @@ def test_file_uris_are_paths_of_this_machine() -> None:
         path_of_uri("file://other/a")
 
 
+def test_a_null_byte_is_refused_in_every_uri() -> None:
+    for refuse, uri in ((path_of_uri, "file:///a%00b"), (open_uri, f"s3://{BUCKET}/a%00b"), (check_uri, "file:///%00")):
+        with pytest.raises(InventoryStoreError, match=f"^{uri} has a null byte in it, written %00"):
+            refuse(uri)
+    assert path_of_uri("file:///a%2500") == "/a%00"
+
+
 def test_what_is_put_is_listed_by_name_and_fetched(tmp_path: Path, s3: ObjectStore) -> None:
     names = ("z.parquet", "day=1/b c.parquet", "day=1/a%2F.parquet")
     for name in names:
