@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 from logstore import InventoryStoreError
 from logstore.rows import LogDirOnHost, list_uri, put
 from reconciler.audit import embedded
-from reconciler.audit.spark import check_store
+from reconciler.audit.spark import check_store, left_exchanges
 from reconciler.audit.spark import engine as spark_engine
 from reconciler.audit.spark import output as spark_output
 from reconciler.audit.spark.exchange import Exchange, clear_folder, escape_glob, open_exchange
@@ -79,6 +79,16 @@ def test_what_the_driver_has_lies_in_the_store_once_and_only_for_the_audit(tmp_p
             "findings.parquet/two",
         }
     assert names(STORE) == ["report/other"]
+
+
+def test_the_exchanges_that_lie_in_a_report_are_known_by_their_names(tmp_path: Path, s3: ObjectStore) -> None:
+    put(written(tmp_path / "summary.json"), f"{STORE}/summary.json")
+    with open_exchange(str(tmp_path), STORE, None) as through:
+        for name in ("one", "two"):
+            through.give(written(tmp_path / name))
+        (left,) = left_exchanges(names(STORE))
+        assert through.give(str(tmp_path / "one")).startswith(f"{STORE}/{left}/")
+    assert left_exchanges([*names(STORE), "x/_exchange-1/y"]) == []
 
 
 def test_what_spark_wrote_is_taken_without_its_marks_and_given_anew_with_what_was_added(

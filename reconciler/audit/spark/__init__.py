@@ -6,7 +6,7 @@ from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
     from reconciler.audit.spark.engine import audit
-    from reconciler.audit.spark.exchange import check_store
+    from reconciler.audit.spark.exchange import check_store, left_exchanges
     from reconciler.audit.spark.log_dirs import KafkaLogDirs
     from reconciler.audit.spark.metadata import KafkaMetadata
     from reconciler.audit.spark.notebook import spark_findings
@@ -16,7 +16,7 @@ else:
         __name__,
         {
             "engine": ("audit",),
-            "exchange": ("check_store",),
+            "exchange": ("check_store", "left_exchanges"),
             "log_dirs": ("KafkaLogDirs",),
             "metadata": ("KafkaMetadata",),
             "notebook": ("spark_findings",),
@@ -29,6 +29,7 @@ __all__ = [
     "KafkaMetadata",
     "audit",
     "check_store",
+    "left_exchanges",
     "open_session",
     "runs_on_cluster",
     "spark_findings",

@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from urllib.parse import unquote
 
@@ -22,6 +22,9 @@ from logstore.rows import fetch, join_uri, list_uri, put, remove_uri
 from reconciler.errors import UsageError
 
 logger = logging.getLogger(__name__)
+
+_BELOW = "_exchange-"
+"""How the folder of an exchange in a store begins, as Spark's own files do that no reader of a folder counts."""
 
 _GLOB = re.compile(r"[\\*?\[\]{}]")
 
@@ -90,7 +93,7 @@ def open_exchange(folder: str, store: str | None, stored: Mapping[str, str] | No
     if store is None:
         yield Exchange(folder)
         return
-    below = join_uri(store, f"_exchange-{uuid.uuid4().hex}")
+    below = join_uri(store, f"{_BELOW}{uuid.uuid4().hex}")
     try:
         yield Exchange(folder, below, stored)
     finally:
@@ -98,6 +101,14 @@ def open_exchange(folder: str, store: str | None, stored: Mapping[str, str] | No
             remove_uri(below)
         except InventoryStoreError as error:
             logger.warning("%s is of no use any more, and was not removed: %s", below, error)
+
+
+def left_exchanges(names: Iterable[str]) -> list[str]:
+    """List the exchanges to which files belong, by their names below the URI of a report.
+
+    An audit that is killed leaves its own, and one that runs has one.
+    """
+    return sorted({name.partition("/")[0] for name in names if name.startswith(_BELOW)})
 
 
 def check_store(store: str | None, trees: Sequence[str]) -> None:

@@ -58,6 +58,7 @@ from reconciler.cli.frame import (
     say,
     say_incomplete,
     sort_inputs,
+    warn,
     write_rows,
 )
 from reconciler.cli.monitoring import MetricsFile
@@ -229,9 +230,13 @@ def _check_places(report: str | None, form: Format, output: str | None, inputs: 
     else:
         check_output(form, output, inputs.log_dirs, inputs.inventories.files)
     if report is not None and is_uri(report):
-        held = list_uri(report)
+        names = [each.name for each in list_uri(report) or ()]
+        exchanges = spark_engine.left_exchanges(names)
+        held = [name for name in names if name.partition("/")[0] not in exchanges]
         if held:
-            raise UsageError(f"{report} holds files already, {held[0].name} for example: name a new folder")
+            raise UsageError(f"{report} holds files already, {held[0]} for example: name a new folder")
+        for left in exchanges:
+            warn(f"{join_uri(report, left)} is of an audit that runs, or was killed: remove it once none runs")
 
 
 @contextmanager

@@ -176,6 +176,19 @@ def test_a_report_that_a_store_refuses_costs_no_finding_and_has_no_summary(
     assert "summary.json" not in {each.name for each in list_uri(f"s3://{BUCKET}/audits/broken/") or ()}
 
 
+def test_what_a_killed_audit_handed_to_spark_is_named_and_keeps_no_report_from_its_place(
+    cluster, run: Run, scanned: Path, s3: ObjectStore
+) -> None:
+    report, asked = f"s3://{BUCKET}/audits/killed/", ("audit", scanned, "--metadata", cluster.metadata)
+    left = f"{report}_exchange-0a/1-rows.parquet"
+    put(str(next(scanned.rglob("*.parquet"))), left)
+    ran = run(*asked, "--report", report)
+    assert (ran.exit_code, f"the report is at {report}" in ran.stderr) == (1, True)
+    assert f"{report}_exchange-0a is of an audit that runs, or was killed: remove it once none runs" in ran.stderr
+    assert {"summary.json", "_exchange-0a/1-rows.parquet"} <= {each.name for each in list_uri(report) or ()}
+    assert "holds files already, findings.parquet" in run(*asked, "--report", report).stderr
+
+
 def test_findings_are_put_at_a_uri_when_they_are_whole(cluster, run: Run, scanned: Path, s3: ObjectStore) -> None:
     asked = ("audit", scanned, "--metadata", cluster.metadata, "--format", "ndjson")
     shown = run(*asked).stdout
