@@ -46,7 +46,8 @@ class BrokerCalls:
         self._call, self._result = call or Call(), result
         self._sources = {source.cluster_id: source.location for source in result.metadata}
         self._log_dirs = {
-            (broker.cluster_id, broker.node_id): tuple(str(each["log_dir"]) for each in broker.log_dirs)
+            # Each once: scans by two names of one host have the same paths.
+            (broker.cluster_id, broker.node_id): tuple(dict.fromkeys(str(each["log_dir"]) for each in broker.log_dirs))
             for broker in result.brokers
             if broker.node_id is not None
         }

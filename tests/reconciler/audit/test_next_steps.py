@@ -48,6 +48,15 @@ def test_a_step_names_all_log_dirs_of_the_broker_and_the_metadata_of_its_cluster
     assert step.command == "logstore plan /disks/1 /disks/2 --metadata /meta -o plan.json"
 
 
+def test_a_step_names_a_log_dir_once_that_was_scanned_by_two_names_of_its_host(make_result: Make) -> None:
+    result = of_two_disks(make_result, "STALE_ID")
+    (broker,) = result.brokers
+    twice = replace(broker, hosts=("a", "b"), log_dirs=(*broker.log_dirs, *broker.log_dirs))
+    result = replace(result, brokers=(twice, replace(broker, node_id=2)))
+    (step,) = advised_steps(result, URGENCY)
+    assert step.command == "logstore plan /disks/1 /disks/2 --metadata /meta -o plan.json"
+
+
 def test_a_source_that_was_named_is_named_as_it_was(make_result: Make) -> None:
     call = Call(metadata=("describe-all:topics.txt",))
     (step,) = advised_steps(of_two_disks(make_result, "DUPLICATE"), URGENCY, call)
