@@ -111,16 +111,21 @@ def _brokers(row: FleetRow) -> str:
     return f"broker {first}" if first == last else f"brokers {first} to {last}"
 
 
+_OR_RENAMED = ", or its host has another name now: leave out the inventories of the old one"
+
+
 def _directory_ids(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
     for row in rows:
-        detail = f"{row['times']} log dirs carry it, among them {row['one']} and {row['other']}: one is a copy"
+        why = f"one is a copy{_OR_RENAMED if row['hosts'] > 1 else ''}"
+        detail = f"{row['times']} log dirs carry it, among them {row['one']} and {row['other']}: {why}"
         yield _finding("DUPLICATE_DIRECTORY_ID", row, row["directory_id"], detail)
 
 
 def _node_ids(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
     for row in rows:
         what = f"{row['hosts']} hosts" if row["hosts"] > 1 else f"{row['logs']} metadata logs"
-        detail = f"{what} have it, among them {row['one']} and {row['other']}: two nodes share it, or a disk is a copy"
+        why = f"two nodes share it, or a disk is a copy{_OR_RENAMED if row['hosts'] > 1 else ''}"
+        detail = f"{what} have it, among them {row['one']} and {row['other']}: {why}"
         yield _finding("DUPLICATE_NODE_ID", row, f"broker {row['node']}", detail)
 
 
@@ -237,7 +242,9 @@ QUERIES: tuple[FleetQuery, ...] = (
     FleetQuery(
         "DUPLICATE_DIRECTORY_ID",
         """
-        SELECT min(cluster) AS cluster, directory_id, count(*) AS times, min(log_dir) AS one, max(log_dir) AS other
+        SELECT min(cluster) AS cluster, directory_id, count(*) AS times, count(DISTINCT host) AS hosts,
+               CASE WHEN count(DISTINCT host) > 1 THEN min(host || ':' || log_dir) ELSE min(log_dir) END AS one,
+               CASE WHEN count(DISTINCT host) > 1 THEN max(host || ':' || log_dir) ELSE max(log_dir) END AS other
         FROM log_dirs WHERE kind = 'log_dir' AND directory_id IS NOT NULL
         GROUP BY directory_id HAVING count(*) > 1 ORDER BY directory_id
         """,
@@ -248,7 +255,8 @@ QUERIES: tuple[FleetQuery, ...] = (
         """
         SELECT cluster, node, count(DISTINCT host) AS hosts,
                count(DISTINCT CASE WHEN kind = 'internal' AND topic = '__cluster_metadata' THEN log_dir END) AS logs,
-               min(log_dir) AS one, max(log_dir) AS other
+               CASE WHEN count(DISTINCT host) > 1 THEN min(host) ELSE min(log_dir) END AS one,
+               CASE WHEN count(DISTINCT host) > 1 THEN max(host) ELSE max(log_dir) END AS other
         FROM log_dirs WHERE node >= 0 GROUP BY cluster, node
         HAVING count(DISTINCT host) > 1
             OR count(DISTINCT CASE WHEN kind = 'internal' AND topic = '__cluster_metadata' THEN log_dir END) > 1

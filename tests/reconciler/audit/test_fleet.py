@@ -50,6 +50,21 @@ def test_a_healthy_fleet_has_no_fleet_findings(tmp_path: Path) -> None:
     assert fleet(tmp_path, rows, state(1, 2)) == []
 
 
+def test_scans_of_one_broker_by_two_names_of_its_host_are_told_by_the_names(tmp_path: Path) -> None:
+    rows = [row(1, host="pod-a", log_dir="/data"), row(1, host="pod-b", log_dir="/data")]
+    renamed = ", or its host has another name now: leave out the inventories of the old one"
+    assert {each.kind: each.detail for each in fleet(tmp_path, rows)} == {
+        "DUPLICATE_DIRECTORY_ID": "2 log dirs carry it, among them pod-a:/data and pod-b:/data: one is a copy"
+        + renamed,
+        "DUPLICATE_NODE_ID": (
+            "2 hosts have it, among them pod-a and pod-b: two nodes share it, or a disk is a copy" + renamed
+        ),
+    }
+    on_one_host = [row(1, log_dir="/data/1"), row(1, log_dir="/data/2")]
+    (found,) = fleet(tmp_path, on_one_host)
+    assert found.detail == "2 log dirs carry it, among them /data/1 and /data/2: one is a copy"
+
+
 def test_a_topic_under_several_ids_is_reported_without_metadata(tmp_path: Path) -> None:
     rows = [row(1), row(2), row(3), live(1, NEW), live(2, NEW), live(3, OLD)]
     (finding,) = fleet(tmp_path, rows)
@@ -214,7 +229,7 @@ def test_a_missing_replica_with_in_sync_peers_is_no_fleet_finding(tmp_path: Path
 def test_more_rows_than_are_reported_are_counted_and_not_dropped_in_silence() -> None:
     query = next(query for query in QUERIES if query.kind == "DUPLICATE_DIRECTORY_ID")
     rows = [
-        {"cluster": "c1", "directory_id": f"d{number:05}", "times": 2, "one": "/a", "other": "/b"}
+        {"cluster": "c1", "directory_id": f"d{number:05}", "times": 2, "hosts": 1, "one": "/a", "other": "/b"}
         for number in range(LIMIT + 1)
     ]
     findings = to_findings(query, rows)
