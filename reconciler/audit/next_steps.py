@@ -31,6 +31,8 @@ class AdvisedStep:
     verdict: Verdict
     advice: Advice
     step: Step
+    hosts: tuple[str, ...] = ()
+    """The hosts of the finding's log dir, or of its broker, where the step is taken; empty: they are not known."""
 
     @property
     def command(self) -> str:
@@ -94,6 +96,7 @@ class BrokerCalls:
 def advised_steps(result: AuditResult, verdicts: Iterable[Verdict], call: Call | None = None) -> list[AdvisedStep]:
     """List a step for each of the verdicts that the audit found and that asks for action, in the given order."""
     calls, found = BrokerCalls(result, call), []
+    hosts = {(broker.cluster_id, broker.node_id): broker.hosts for broker in result.brokers}
     modes = {source.cluster_id: source.mode for source in result.metadata}
     for verdict in verdicts:
         if verdict in BENIGN:
@@ -102,7 +105,8 @@ def advised_steps(result: AuditResult, verdicts: Iterable[Verdict], call: Call |
             step = calls.step_of(finding)
             if step is not None:
                 mode = modes.get(finding["cluster_id"], modes.get(None))
-                found.append(AdvisedStep(verdict, advice_of(verdict, mode), step))
+                there = (finding["host"],) if finding["host"] else hosts.get((finding["cluster_id"], finding["broker"]))
+                found.append(AdvisedStep(verdict, advice_of(verdict, mode), step, there or ()))
     return found
 
 

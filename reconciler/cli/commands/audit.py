@@ -406,7 +406,7 @@ def _show(
     if form is Format.TABLE:
         with open_page(output) as opened:
             show_audit(result, opened, verdicts, limit)
-        for line in next_lines(result, verdicts, call):
+        for line in next_lines(result, verdicts, call, os.uname().nodename):
             say(line)
         return
     with destination(output) as out:

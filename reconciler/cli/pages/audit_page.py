@@ -51,25 +51,37 @@ def show_audit(result: AuditResult, page: Page, verdicts: Sequence[Verdict], lim
         _findings(result, page, verdicts, shown, total)
 
 
-def next_lines(result: AuditResult, verdicts: Sequence[Verdict], call: Call) -> list[str]:
+def next_lines(result: AuditResult, verdicts: Sequence[Verdict], call: Call, here: str | None = None) -> list[str]:
     """Say what the most urgent verdicts mean, with the next command for the first finding of each.
 
     Where several verdicts lead to one command, it is named once; where several commands are named, the last line names
-    the one that says in which order.
+    the one that says in which order. A command for log dirs of another host than this one comes with the host's name.
+
+    Args:
+        result: the audit.
+        verdicts: what is shown of it.
+        call: how the command was called.
+        here: the name of this host; None: no host is named.
     """
     advised = advised_steps(result, verdicts, call)
-    lines, named = [], dict[str, Verdict]()
+    lines, named = [], dict[tuple[str, str], Verdict]()
     for step in advised[:STEPS_SHOWN]:
-        first = named.setdefault(step.command, step.verdict)
+        place = _on(step.hosts, here)
+        first = named.setdefault((place, step.command), step.verdict)
         then = step.command if first is step.verdict else f"the same as for {first}"
-        lines.append(f"{step.verdict}: {step.advice.meaning} Next: {then}")
+        lines.append(f"{step.verdict}: {step.advice.meaning} Next{place}: {then}")
     if len(advised) > STEPS_SHOWN:
         rest = ", ".join(step.verdict for step in advised[STEPS_SHOWN:])
         lines.append(f"--verdict and --report FOLDER say what is next for {rest}")
     only = BrokerCalls(result, call).only()
     if len(named) > 1 and only is not None:
-        lines.append(f"in which order, and whether the broker starts: {only.doctor().text}")
+        place = next((_on(broker.hosts, here) for broker in result.brokers if broker.node_id is not None), "")
+        lines.append(f"in which order, and whether the broker starts{place}: {only.doctor().text}")
     return lines
+
+
+def _on(hosts: Sequence[str], here: str | None) -> str:
+    return "" if not hosts or here is None or here in hosts else f", on {' or '.join(hosts)}"
 
 
 def _totals(result: AuditResult, page: Page) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 
 from reconciler.audit import FINDING_SCHEMA, AuditResult
 from reconciler.audit.fleet import FleetFinding
+from reconciler.audit.result import BrokerSummary
 from reconciler.cli.frame.output import PlainPage
 from reconciler.cli.pages import audit_page as audit_table
 from reconciler.cli.pages import next_lines, show_audit
@@ -122,6 +124,27 @@ def test_the_next_steps_are_few_the_most_urgent_first_and_never_of_what_is_benig
     assert steps[0].endswith("Next: logstore repair /disks/1 --metadata /meta -o repair.json")
     assert steps[1].endswith("Next: logstore plan /disks/1 --metadata /meta -o plan.json")
     assert steps[2].endswith("Next: the same as for DAMAGED")
+
+
+def test_a_step_for_the_disks_of_another_host_names_the_host(tmp_path: Path) -> None:
+    result = audited(tmp_path, "STALE_ID", "MISSING")
+    disks = ({"log_dir": "/disks/1", "state": "ok"},)
+    result = replace(result, brokers=tuple(BrokerSummary(None, node, (f"h{node}",), disks, 1, 0, 0) for node in (3, 4)))
+    for here, told in (("audits", "Next, on h3: logstore "), ("h3", "Next: logstore "), (None, "Next: logstore ")):
+        steps = next_lines(result, URGENCY, Call(metadata=("/meta",)), here)
+        assert [told in step for step in steps] == [True, True], steps
+    order = next_lines(replace(result, brokers=result.brokers[:1]), URGENCY, Call(), "audits")[-1]
+    assert "whether the broker starts, on h3: logstore doctor /disks/1" in order
+
+
+def test_a_step_on_another_host_is_not_the_same_though_the_words_are(tmp_path: Path) -> None:
+    result = audited(tmp_path, "STALE_ID", "NOT_ASSIGNED", "UNKNOWN_TOPIC")
+    rows = pq.read_table(result.findings_path).to_pylist()
+    rows = [row | {"host": host} for row, host in zip(rows, ("one", "two", "one"), strict=True)]
+    pq.write_table(pa.Table.from_pylist(rows, schema=FINDING_SCHEMA), result.findings_path)
+    plan = "logstore plan /disks/1 --metadata /meta -o plan.json"
+    ends = [step.partition(" Next")[2] for step in next_lines(result, URGENCY, Call(metadata=("/meta",)), "audits")]
+    assert ends == [f", on one: {plan}", f", on two: {plan}", ", on one: the same as for STALE_ID"]
 
 
 def test_the_steps_follow_the_verdicts_that_are_shown(tmp_path: Path) -> None:
