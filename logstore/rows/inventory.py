@@ -16,6 +16,7 @@ few rows are found (:func:`find_rows`) by the least and the greatest value of ea
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -369,6 +370,8 @@ def _dataset(path: str) -> Any:
 
     form = inventory_form(path)
     if form is None:
+        if os.path.isfile(path) and not os.access(path, os.R_OK):
+            raise InventoryError(f"{path} cannot be read: {os.strerror(errno.EACCES)}; ask as another user, or as root")
         what = "neither a Parquet file nor an Arrow file that can be read" if os.path.exists(path) else "not there"
         raise InventoryError(f"{path} is no inventory: it is {what}; leave it out, or scan again with --format parquet")
     try:

@@ -139,6 +139,16 @@ def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
             read(path)
 
 
+def test_an_inventory_that_this_user_may_not_read_is_none_of_another_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path / "x", InventoryForm.PARQUET, rows("."))
+    monkeypatch.setattr(inventory, "inventory_form", lambda path: None)  # as of a file that cannot be opened
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(InventoryError, match="x cannot be read: Permission denied; ask as another user, or as root"):
+        inventory.check_inventory(path)
+
+
 @pytest.mark.parametrize("form", list(InventoryForm))
 def test_an_inventory_of_an_older_release_is_read_and_what_it_lacks_is_unknown(
     tmp_path: Path, form: InventoryForm
