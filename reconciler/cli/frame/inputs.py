@@ -130,12 +130,17 @@ def log_dirs_in(paths: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _inventories_in(path: str) -> list[str]:
-    """List the inventories in a folder that holds no log dir, at any depth.
+    """List the inventories in a folder that holds no log dir, at any depth, and what is closed to this user there.
 
     Raises:
         UsageError: the path lies in a log dir: its replicas alone cannot be judged.
     """
-    if not os.path.isdir(path) or discover(path) != [path] or _is_log_dir(path):
+    if not os.path.isdir(path) or _is_log_dir(path):
+        return []
+    # What cannot be listed may be a log dir, and no reason to pass over the inventories beside it.
+    log_dirs = discover(path)
+    closed = [each for each in log_dirs if each != path and not _is_log_dir(each) and forbidden_in(each) == each]
+    if log_dirs not in ([path], closed):
         return []
     refuse_part_of_log_dir(path)
     try:
@@ -155,7 +160,7 @@ def _inventories_in(path: str) -> list[str]:
             f"there as well; name these by themselves to have them read: {found[0]}"
         )
         return []
-    return found
+    return [*found, *closed] if found else []
 
 
 def refuse_part_of_log_dir(path: str) -> None:

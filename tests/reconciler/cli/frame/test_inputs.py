@@ -204,6 +204,27 @@ def test_a_disk_that_cannot_be_listed_is_reported_and_stays_among_the_log_dirs(
     assert [place for place in told.values() if place] == [str(closed)]
 
 
+def test_a_closed_folder_beside_inventories_costs_only_itself(
+    cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = cluster.folder / "inventories"
+    (folder / "closed").mkdir(parents=True)
+    path = inventory_of(cluster.log_dirs[0], folder / "one.parquet")
+    listed = os.scandir
+
+    def refuse(path: str) -> object:
+        if os.path.basename(path) == "closed":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    inputs = sort_inputs([str(folder)])
+    assert (inputs.inventories.paths, inputs.log_dirs) == ((path,), (f"{folder}/closed",))
+    assert f"{folder}/closed cannot be read: Permission denied" in capsys.readouterr().err
+    shutil.copytree(cluster.log_dirs[1], folder / "disk")
+    assert set(sort_inputs([str(folder)]).log_dirs) == {f"{folder}/closed", f"{folder}/disk"}
+
+
 def test_what_is_closed_beyond_what_was_looked_at_first_is_reported_once_for_all(
     cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
