@@ -179,7 +179,9 @@ def _with_inputs(result: AuditResult, inputs: Inputs, accepted: Iterable[str], *
     """Add what the inventories show by themselves and what is accepted; bytes that nobody counted are left out."""
     result = with_inventories(result, inputs.inventories)
     result = replace(result, accepted=tuple(map(Accepted, dict.fromkeys(accepted))))
-    if not sizes and not inputs.inventories.paths:
+    # Inventories do not say whether their scans counted bytes, but replicas without any would have no file at all.
+    counted = any((*result.bytes.values(), *result.disk_bytes.values())) if inputs.inventories.paths else sizes
+    if not counted:
         result = replace(result, bytes={}, disk_bytes={})  # no bytes were counted, which differs from zero bytes
     return result
 

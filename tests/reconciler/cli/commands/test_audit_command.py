@@ -168,6 +168,16 @@ def test_without_sizes_bytes_are_unknown(cluster, run: Run) -> None:
     assert ["OK", "3", "–"] in [line.split() for line in run(*args).stdout.splitlines()]
 
 
+def test_of_inventories_whose_scans_counted_no_bytes_none_are_known(cluster, run: Run, tmp_path: Path) -> None:
+    asked = ("audit", tmp_path / "all.parquet", "--metadata", cluster.metadata)
+    for option, shown, is_known in (("--no-sizes", "–", False), ("--sizes", "kB", True)):
+        run("scan", *cluster.log_dirs, option, "--format", "parquet", "-o", tmp_path / "all.parquet")
+        found = json.loads(run(*asked, "--format", "json").stdout)
+        assert [bool(found[name]) for name in ("bytes", "disk_bytes")] == [is_known] * 2, option
+        (ok,) = (line.split() for line in run(*asked).stdout.splitlines() if line.startswith("OK "))
+        assert (ok[1], ok[-1]) == ("3", shown)
+
+
 def test_metadata_beside_the_log_dirs_is_found(cluster, run: Run) -> None:
     records = [kraft_writer.topic_record("orders", ORDERS)]
     records += [kraft_writer.partition_record(ORDERS, index, [1, 2]) for index in range(2)]
