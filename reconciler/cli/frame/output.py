@@ -24,6 +24,7 @@ from reconciler.cli.frame.lifecycle import (
     detail,
     may_be_unread,
     since,
+    warn,
 )
 from reconciler.cli.settings import Level, Verbosity, is_said, verbosity
 from reconciler.errors import UsageError
@@ -68,6 +69,10 @@ def check_output(form: Format, path: str | None, log_dirs: Iterable[str], read: 
     if os.path.exists(path) and any(os.path.samefile(path, each) for each in here):
         raise UsageError(f"{path} would be written over while it is read: name another file with -o")
     _refuse_unwritable(path)
+    named = os.path.splitext(path)[1].removeprefix(".")
+    if form is Format.TABLE and named in (Format.PARQUET, Format.ARROW):
+        # Else it shows only where the file is read, perhaps on another machine.
+        warn(f"{path} gets a table for people, and no rows in {named}: --format says what is written, not the name")
 
 
 def refuse_inside(path: str, log_dirs: Iterable[str], instead: str = "name another place") -> None:

@@ -99,6 +99,15 @@ def test_beside_a_log_dir_is_not_in_it(tmp_path: Path) -> None:
     refuse_inside(str(tmp_path / "disk-2" / "out.json"), [str(tmp_path / "disk")])
 
 
+def test_a_table_in_a_file_that_is_named_for_rows_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for form, name in ((Format.TABLE, "a.txt"), (Format.PARQUET, "a.parquet"), (Format.JSON, "a.arrow")):
+        check_output(form, str(tmp_path / name), [])
+    assert capsys.readouterr().err == ""
+    for name in ("a.parquet", "a.arrow"):
+        check_output(Format.TABLE, str(tmp_path / name), [])
+        assert f"{tmp_path / name} gets a table for people, and no rows in {name[2:]}" in capsys.readouterr().err
+
+
 def test_closed_standard_output_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", None)
     with pytest.raises(UsageError, match="standard output is closed"), destination(None):
