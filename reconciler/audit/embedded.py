@@ -49,6 +49,7 @@ def audit(
     memory_limit: str | None = None,
     threads: int | None = None,
     gap_ms: int = INVENTORY_GAP_MS,
+    inventoried: bool = False,
     superseded: Superseded | None = None,
     contents: Mapping[str, str] | None = None,
     earlier: EarlierAudit | None = None,
@@ -66,6 +67,7 @@ def audit(
         memory_limit: in DuckDB's notation, for example ``4GB``; a join that needs more spills to disk.
         threads: the most threads to use; None: DuckDB's default.
         gap_ms: the greatest span between an inventory and the metadata that is no finding.
+        inventoried: whether some of the tables are of inventories, so that a broker without one is a finding.
         superseded: what does not count in inventories, as :class:`logstore.rows.InventorySet` has it.
         contents: the fingerprints of inventories (:func:`logstore.rows.inventory_content`), by path; with them the
             result has a basis for the next audit. Where one of an inventory is not known, its brokers have none.
@@ -101,7 +103,7 @@ def audit(
             findings_path=findings_path,
             with_previous=previous is not None,
             gap_ms=gap_ms,
-            inventoried=bool(inventories),
+            inventoried=inventoried or bool(inventories),
         )
         return replace(result, kept=kept, basis=() if contents is None else read_basis(connection))
 

@@ -89,6 +89,7 @@ def run_embedded(job: AuditJob, *, jobs: int | None, memory_limit: str | None) -
             previous=job.previous,
             memory_limit=memory_limit,
             gap_ms=job.gap_ms,
+            inventoried=bool(arrow),
             superseded=_superseded(inventories),
             contents=_contents(job, parquet),
             earlier=job.earlier,

@@ -444,6 +444,18 @@ def test_of_several_inventories_of_a_log_dir_the_newest_counts_and_older_ones_ar
     assert "note: 1 older inventory does not count, because its log dirs were scanned again since: " in wholly.stderr
 
 
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_a_broker_without_an_inventory_is_a_finding_in_whatever_form_the_others_are(
+    cluster, run: Run, tmp_path: Path, form: str
+) -> None:
+    run("scan", cluster.log_dirs[0], "--format", form, "-o", tmp_path / "one")
+    read = run("audit", tmp_path / "one", "--metadata", cluster.metadata, "--format", "json")
+    assert [(each["kind"], each["subject"]) for each in json.loads(read.stdout)["fleet"]] == [
+        ("BROKER_NOT_REPORTED", "broker 2")
+    ]
+    assert read.exit_code == 1
+
+
 def test_an_inventory_that_cannot_be_read_is_a_finding_and_the_others_are_audited(
     cluster, run: Run, tmp_path: Path
 ) -> None:
