@@ -107,6 +107,9 @@ def _dataset(path: str, schema: pa.Schema) -> Any:
     try:
         system, place = locate(path)
         found = ds.dataset(place, format="parquet", filesystem=system)
+    except FileNotFoundError as error:  # of which Arrow says the path alone
+        hint = "a folder is that of a --report, and runs of a history go with --history"
+        raise UsageError(f"{path} is not there: {hint}") from error
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UsageError(f"{path} cannot be read: {reason:.200}") from error

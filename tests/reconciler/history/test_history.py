@@ -323,6 +323,14 @@ def test_a_file_that_is_no_result_is_refused_in_a_sentence(tmp_path: Path, conte
         open_result(str(tmp_path / "file"), None)
 
 
+def test_a_folder_that_is_no_report_is_told_what_is_missing_in_it(
+    make_result: Make, topics: str, tmp_path: Path
+) -> None:
+    history = append_run(str(tmp_path / "history"), make_result(STALE), topics).folder
+    with pytest.raises(UsageError, match=r"/findings\.parquet is not there: .* runs of a history go with --history$"):
+        open_result(history, None)
+
+
 def test_other_parquet_is_no_result(tmp_path: Path, topics: str) -> None:
     with pytest.raises(UsageError, match="none of the columns of findings"):
         open_result(topics, None)
