@@ -18,8 +18,10 @@ from logstore.staging import Placement, Staged
 from reconciler.cli.frame import (
     Exit,
     OpenedLogDirs,
+    check_locations,
     describe_staged,
     fallback_records,
+    is_location,
     log_dirs_in,
     on_signals,
     parse_rate,
@@ -74,6 +76,7 @@ def run(
     )
     fallback = fallback_records(fallback_folder)
     log_dirs, call = log_dirs_in(paths), Call(paths, specs, fallback_folder, **broker)
+    check_locations(locations, log_dirs)
     metrics = MetricsFile(metrics_path, "purge", log_dirs)
     if metrics_path is not None and not dry_run:
         rules.progress = PurgeProgress(metrics_path)
@@ -172,7 +175,7 @@ def _say_ways_on(wanted: Iterable[Step], reports: Sequence[LogDirPurge], call: C
 
 
 def _one_of(locations: tuple[str, ...]) -> Callable[[Staged], bool]:
-    return lambda staged: staged.location in locations
+    return lambda staged: is_location(staged.log_dir, staged.location, locations)
 
 
 def _plan(

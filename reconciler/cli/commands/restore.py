@@ -32,8 +32,10 @@ from logstore.staging import (
 from reconciler.cli.frame import (
     Exit,
     OpenedLogDirs,
+    check_locations,
     describe_staged,
     fallback_records,
+    is_location,
     log_dirs_in,
     say_in_use,
     say_step,
@@ -80,7 +82,7 @@ class RestoreChoice:
             (self.topic is None or (known is not None and known.topic == self.topic))
             and (self.partition is None or (known is not None and known.partition == self.partition))
             and (self.topic_id is None or staged.topic_id == self.topic_id)
-            and (not self.locations or staged.location in self.locations)
+            and (not self.locations or is_location(staged.log_dir, staged.location, self.locations))
         )
 
 
@@ -130,6 +132,7 @@ def run(
     call = Call(paths, specs, fallback_folder, **broker)
     fallback = fallback_records(fallback_folder)
     log_dirs = log_dirs_in(paths)
+    check_locations(locations, log_dirs)
     with ExitStack() as stack:
         opened = OpenedLogDirs(stack)
         views: Sequence[LogDirView]

@@ -37,6 +37,7 @@ from reconciler.cli.frame import (
     broker_in_question,
     closed_at,
     forbidden_in,
+    location_among,
     read_policy,
     run_join,
     show_busy,
@@ -221,7 +222,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
         without_lock=tuple(
             path for path in call.log_dirs if takes_no_file(path) and not os.path.lexists(f"{path}/{LOCK_FILE}")
         ),
-        freed=freed,
+        freed=tuple(location_among(log_dir, name, call.log_dirs) for log_dir, name in freed),
         in_place=tuple(filter(stages_in_place, call.log_dirs)),
         knows_strays=start.asked.knows_strays,
         in_the_way=in_the_way,
@@ -250,7 +251,7 @@ def _purged_early(
     full: tuple[str, ...],
     obstacles: Sequence[Obstacle],
     evidence: _Evidence,
-) -> tuple[tuple[str, ...], int, tuple[Obstacle, ...]]:
+) -> tuple[list[tuple[str, str]], int, tuple[Obstacle, ...]]:
     """Find what is purged of full disks before its time, how much that frees, and what stays in the broker's way."""
     cured = (each.observed for each in judged if each.verdict is Verdict.STAGED_DUE or comes_back(each, live))
     gone = {row["name"] for row in cured if row is not None}
@@ -259,7 +260,7 @@ def _purged_early(
     may_go = [each for each in judged if evidence.rules.keeping(each.row.topic, evidence.now_ms) is None]
     recorded = {*(each.name for each in unknown), *evidence.recorded_elsewhere}
     freed, freed_bytes = worth_purging(full, may_go, gone, recorded)
-    gone.update(freed)
+    gone.update(name for _, name in freed)
     return freed, freed_bytes, tuple(each for each in unknown if each.name not in gone)
 
 

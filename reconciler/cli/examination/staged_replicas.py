@@ -52,14 +52,18 @@ def _recorded(log_dir: str, fallback: FallbackRecords) -> list[Staged]:
 
 def worth_purging(
     full: Sequence[str], judged: Sequence[Judged], gone: set[str], in_the_way: set[str | None]
-) -> tuple[tuple[str, ...], int]:
-    """Locations of staged replicas on full disks that give room worth having, and their sum; not what is ``gone``."""
-    names, total = list[str](), 0
+) -> tuple[list[tuple[str, str]], int]:
+    """Find staged replicas on full disks that give room worth having, and their sum; not what is ``gone``.
+
+    Returns:
+        The log dir and the location of each, and the bytes of all.
+    """
+    found, total = list[tuple[str, str]](), 0
     rows = [each.observed or {} for each in judged if each.verdict is Verdict.STAGED]
     for path in map(os.path.abspath, full):
         here = {row["name"]: row["disk_bytes"] or 0 for row in rows if row["log_dir"] == path}
         waiting = {name: here[name] for name in here.keys() - gone}
         worth = worth_freeing(waiting, worth_having(path), in_the_way)
-        names += worth
+        found += ((path, name) for name in worth)
         total += sum(map(here.__getitem__, worth))
-    return tuple(names), total
+    return found, total

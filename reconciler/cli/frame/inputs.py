@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -127,6 +127,43 @@ def log_dirs_in(paths: tuple[str, ...]) -> tuple[str, ...]:
     if given.inventories:
         raise UsageError(f"{given.inventories[0]} is an inventory, and nothing is staged in a file: give log dirs")
     return given.log_dirs
+
+
+def check_locations(locations: Iterable[str], log_dirs: Sequence[str]) -> None:
+    """Refuse a location that several log dirs have: log dirs of one name, and all of ours, call what they stage alike.
+
+    Raises:
+        UsageError: one stands for more than one directory.
+    """
+    for location in locations:
+        places = [_place_of(path, location) for path in log_dirs if _has(path, location)]
+        if len(places) > 1:
+            raise UsageError(
+                f"--location {location} is in {count(len(places), 'log dir')}, and nothing was changed: give the whole "
+                f"path of the one that is meant, {' or '.join(places)}"
+            )
+
+
+def is_location(log_dir: str, location: str, given: Collection[str]) -> bool:
+    """Whether something staged is among the values of ``--location``, each a location or a path."""
+    return location in given or _place_of(log_dir, location) in map(os.path.abspath, given)
+
+
+def location_among(log_dir: str, location: str, log_dirs: Iterable[str]) -> str:
+    """Name what is staged for ``--location``: by its whole path where another of the log dirs has such a location."""
+    place = _place_of(log_dir, location)
+    return place if any(_has(path, location) and _place_of(path, location) != place for path in log_dirs) else location
+
+
+def _has(log_dir: str, location: str) -> bool:
+    """Whether something lies at a location of a log dir, which is in it or in the directory of its name beside it."""
+    home = os.path.abspath(log_dir)
+    is_own = location.startswith(f"../{os.path.basename(home)}{STAGING_SUFFIX}/")
+    return (is_own or not location.startswith(("../", "/"))) and os.path.lexists(f"{home}/{location}")
+
+
+def _place_of(log_dir: str, location: str) -> str:
+    return os.path.abspath(f"{log_dir}/{location}")
 
 
 def _inventories_in(path: str) -> list[str]:

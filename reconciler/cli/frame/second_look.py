@@ -11,7 +11,7 @@ from logstore import ChangeRefusedError, LogStoreError
 from logstore.log_dir import FallbackRecords, ReadOnlyLogDir
 from logstore.scan import Observation, scan_all
 from logstore.staging import Staged, find_staged, planned_restore
-from reconciler.cli.frame.inputs import sort_inputs
+from reconciler.cli.frame.inputs import location_among, sort_inputs
 from reconciler.cli.frame.lifecycle import warn
 from reconciler.cli.frame.metadata import choose_metadata, say_problems
 from reconciler.desired import DesiredState, by_cluster
@@ -128,9 +128,10 @@ def _ask_about(
                     pass  # something else is in its way, which the restore names
             if reason is not None:
                 why = f"{staged.location} in {seen.log_dir} is wanted again; bring it back while the broker is stopped"
-                command = call.restore(locations=[staged.location])
+                chosen = [location_among(seen.log_dir, staged.location, call.log_dirs)]
+                command = call.restore(locations=chosen)
                 if renamed is not None:
-                    command = call.restore(locations=[staged.location], topic_id=topic_id, was=str(renamed))
+                    command = call.restore(locations=chosen, topic_id=topic_id, was=str(renamed))
                 look.steps[seen.log_dir, staged.location] = Step(why, command)
             elif topic_id in state.identity.uncommitted:
                 reason = "what the metadata says of its topic may still be taken back"

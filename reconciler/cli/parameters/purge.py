@@ -39,7 +39,11 @@ unwanted; 'logstore restore' brings one back.
     help="Workers on each disk; each removes several files at once where it waits for the disk. [default: 2]",
 )
 @click.option(
-    "--location", "locations", multiple=True, metavar="L", help="This one alone, as 'logstore staged' has it."
+    "--location",
+    "locations",
+    multiple=True,
+    metavar="L",
+    help="This one alone, as 'logstore staged' has it, or by its whole path.",
 )
 @click.option("--before-due", is_flag=True, help="Take it though its time has not come; only with --location.")
 @click.option(

@@ -30,7 +30,13 @@ new name from the metadata; by hand: --topic-id ID --as TOPIC-PARTITION, which o
 @click.option("--topic", metavar="T", help="Those of this topic, by full name.")
 @click.option("--partition", type=click.IntRange(0), metavar="P", help="Those of this partition.")
 @click.option("--topic-id", metavar="ID", help="Those with this topic ID.")
-@click.option("--location", "locations", multiple=True, metavar="L", help="This one, as 'logstore staged' has it.")
+@click.option(
+    "--location",
+    "locations",
+    multiple=True,
+    metavar="L",
+    help="This one, as 'logstore staged' has it, or by its whole path.",
+)
 @click.option("--all", "everything", is_flag=True, help="All that has a record; strays are named by other options.")
 @click.option(
     "--as",

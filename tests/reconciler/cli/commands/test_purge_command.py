@@ -51,7 +51,7 @@ from reconciler.sources import load
 from reconciler.sources.parquet import save_state
 from tests.logstore.engine import ledger_events, picture
 from tests.patience import PATIENCE_S
-from tests.reconciler.cli.conftest import CLUSTER, ORDERS, REPOSITORY
+from tests.reconciler.cli.conftest import CLUSTER, ORDERS, REPOSITORY, make_log_dir
 
 Run = Callable[..., Result]
 LONG_AGO_MS, HOUR_MS = 1_000_000, 3_600_000
@@ -120,6 +120,44 @@ def test_what_is_not_due_goes_only_when_it_is_named_and_that_is_said(run: Run, l
     assert below(log_dir) == {f"{ORDERS}_0", f"{ORDERS}_1"}
     assert run("purge", log_dir, "--location", location, "--before-due").exit_code == 0
     assert below(log_dir) == {f"{ORDERS}_0"}
+
+
+def test_a_location_that_two_log_dirs_have_purges_neither_and_a_whole_path_the_one_that_is_meant(
+    cluster, run: Run
+) -> None:
+    disks = [str(make_log_dir(cluster.folder / disk / "kafka", 1, {"orders-0": ORDERS})) for disk in ("a", "b")]
+    for disk in disks:
+        stage_replica(disk, 0, FAR_AWAY_MS)
+    staged = f"{ORDERS}_0"
+    one = f"../kafka.deleting/{staged}"
+    for verb, options in (("purge", ["--before-due"]), ("purge", ["--dry-run"]), ("restore", []), ("restore", ["-q"])):
+        refused = run(verb, *disks, "--location", one, *options)
+        assert refused.exit_code == 2
+        assert f"--location {one} is in 2 log dirs, and nothing was changed" in refused.stderr
+        assert f"{disks[0]}.deleting/{staged} or {disks[1]}.deleting/{staged}" in refused.stderr
+        assert [below(disk) for disk in disks] == [{staged}, {staged}]
+    assert run("purge", *disks, "--location", f"{disks[1]}.deleting/{staged}", "--before-due").exit_code == 0
+    assert [below(disk) for disk in disks] == [{staged}, set()]
+    assert run("purge", *disks, "--location", one, "--before-due", "--dry-run").exit_code == 0, "only one has it now"
+    assert run("restore", *disks, "--location", f"{disks[0]}.deleting/{staged}").exit_code == 0
+    assert below(disks[0]) == set() and os.path.isdir(f"{disks[0]}/orders-0")
+
+
+def test_the_command_that_brings_back_what_is_wanted_again_names_it_alone(cluster, run: Run) -> None:
+    disks = [
+        str(make_log_dir(cluster.folder / disk / "kafka", 1, {"orders-0": topic_id}))
+        for disk, topic_id in (("a", ORDERS), ("b", OTHERS))
+    ]
+    for disk, topic_id in zip(disks, (ORDERS, OTHERS), strict=True):
+        what = Candidate("orders-0", TopicPartition("orders", 0), topic_id, "NOT_ASSIGNED", "moved away", 0)
+        with LogDir.open(disk) as opened:
+            stage(opened, [what], LONG_AGO_MS)
+    os.mkdir(f"{disks[1]}.deleting/{ORDERS}_0")
+    kept = run("purge", *disks, "--metadata", cluster.metadata, "--dry-run")
+    printed = next(line.strip() for line in kept.stderr.splitlines() if line.strip().startswith("logstore restore"))
+    assert shlex.split(printed)[4:6] == ["--location", f"{disks[0]}.deleting/{ORDERS}_0"]
+    assert run(*shlex.split(printed)[1:], "--without-twin").exit_code == 0
+    assert os.path.isdir(f"{disks[0]}/orders-0") and below(disks[0]) == set()
 
 
 def test_a_stray_that_a_broker_left_is_kept_and_reported(run: Run, log_dir: str) -> None:

@@ -12,7 +12,9 @@ import click
 import pytest
 
 from layout.ids import TopicId
-from logstore.log_dir import FallbackRecords
+from layout.topic import TopicPartition
+from logstore.log_dir import FallbackRecords, LogDir
+from logstore.staging import Candidate, stage
 from reconciler.cli.examination import ExaminedBroker, examine
 from reconciler.cli.frame import (
     DEFAULT_RELEASE,
@@ -27,7 +29,7 @@ from reconciler.errors import UsageError
 from reconciler.next_steps import FALLBACK_FOLDER, Call, MetadataTrust
 from reconciler.preflight import look_at_broker
 from reconciler.sources import load
-from tests.reconciler.cli.conftest import CLUSTER, ORDERS, make_log_dir
+from tests.reconciler.cli.conftest import CLUSTER, OLD_ORDERS, ORDERS, make_log_dir
 
 NOW_MS = time.time_ns() // 1_000_000
 
@@ -106,6 +108,23 @@ def test_a_disk_without_room_is_full(cluster, monkeypatch: pytest.MonkeyPatch) -
     (two,) = examined(cluster, str(cluster.log_dir(2)))
     assert two.situation.full == (str(cluster.log_dir(2)),)
     assert two.steps[1].text == f"mkdir -p {FALLBACK_FOLDER}" or two.steps[0].text == f"mkdir -p {FALLBACK_FOLDER}"
+
+
+def test_what_is_deleted_for_its_room_is_named_alone_where_another_disk_has_the_same_location(
+    cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disks = [make_log_dir(cluster.folder / disk / "kafka", 1, {"gone-0": OLD_ORDERS}) for disk in ("a", "b")]
+    for disk in map(str, disks):
+        with LogDir.open(disk) as opened:
+            gone = TopicPartition("gone", 0)
+            stage(opened, [Candidate("gone-0", gone, OLD_ORDERS, "UNKNOWN_TOPIC", "", 3_600_000)], NOW_MS)
+    room = namedtuple("room", "f_bavail f_frsize f_files f_favail f_blocks")
+    free = {str(disks[0]): room(3, 4096, 0, 0, 4), str(disks[1]): room(1 << 20, 4096, 0, 0, 1 << 21)}
+    monkeypatch.setattr(os, "statvfs", lambda path: free[str(path)])
+    monkeypatch.setattr("reconciler.cli.examination.staged_replicas.worth_having", lambda _: 1)
+    (one,) = examined(cluster, *map(str, disks))
+    assert one.situation.full == (str(disks[0]),)
+    assert one.situation.freed == (f"{disks[0]}.deleting/{OLD_ORDERS}_0",)
 
 
 def test_where_no_file_can_be_made_for_the_lock_an_unwanted_replica_goes_to_another_disk_first(

@@ -17,10 +17,13 @@ from logstore.rows import InventoryForm, inventory
 from logstore.scan import scan
 from reconciler.cli.frame import (
     NO_METADATA,
+    check_locations,
     choose_metadata,
     closed_at,
     forbidden_in,
     is_inventory,
+    is_location,
+    location_among,
     of_this_machine,
     refuse_part_of_log_dir,
     report_closed,
@@ -344,3 +347,36 @@ def test_an_inventory_is_known_by_its_name_or_its_content_and_a_log_dir_is_none(
     (cluster.folder / "empty.parquet").touch()
     paths = (cluster.folder / "unnamed", cluster.folder / "empty.parquet", cluster.log_dirs[0], "/nowhere.parquet")
     assert [is_inventory(str(path)) for path in paths] == [True, True, False, False]
+
+
+def test_a_location_means_one_directory_and_a_path_does_where_it_would_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_dirs = [str(tmp_path / disk / "kafka") for disk in "abc"]
+    for log_dir, name in zip(log_dirs, ("x_0", "x_0", "y_0"), strict=True):
+        Path(log_dir).mkdir(parents=True)
+        Path(f"{log_dir}.deleting", name).mkdir(parents=True)
+    twice, once = "../kafka.deleting/x_0", "../kafka.deleting/y_0"
+    path = f"{log_dirs[0]}.deleting/x_0"
+    with pytest.raises(UsageError, match=f"is in 2 log dirs.* {path} or "):
+        check_locations([once, twice], log_dirs)
+    check_locations([once, path, "../kafka.deleting/z_0"], log_dirs)
+    check_locations([twice], log_dirs[1:])
+    assert (location_among(log_dirs[2], once, log_dirs), location_among(log_dirs[0], twice, log_dirs)) == (once, path)
+    monkeypatch.chdir(tmp_path)
+    assert location_among(log_dirs[0], twice, ["a/kafka", "c/kafka"]) == twice, "it is the same log dir"
+    for given in (twice, path, f"{log_dirs[0]}.deleting//x_0", "a/kafka.deleting/x_0"):
+        assert is_location(log_dirs[0], twice, [given])
+    assert not is_location(log_dirs[0], twice, [f"{log_dirs[1]}.deleting/x_0", once])
+
+
+def test_a_location_is_of_the_log_dir_beside_which_it_lies_and_not_of_others_in_that_folder(tmp_path: Path) -> None:
+    log_dirs = [str(tmp_path / "disk-1"), str(tmp_path / "disk-2"), str(tmp_path / "elsewhere" / "disk-2")]
+    for log_dir in log_dirs:
+        Path(log_dir).mkdir(parents=True)
+    (tmp_path / "disk-2.deleting" / "x_0").mkdir(parents=True)
+    check_locations(["../disk-2.deleting/x_0"], log_dirs)
+    assert location_among(log_dirs[1], "../disk-2.deleting/x_0", log_dirs) == "../disk-2.deleting/x_0"
+    (tmp_path / "elsewhere" / "disk-2.deleting" / "x_0").mkdir(parents=True)
+    with pytest.raises(UsageError, match="is in 2 log dirs"):
+        check_locations(["../disk-2.deleting/x_0"], log_dirs)
