@@ -11,6 +11,9 @@ independently of the others. Everything here rests on three facts:
 Every change names its target by the descriptor of an open directory and one component of a path, so that nothing on the
 way can be swapped for a link between the check and the change. :class:`Disk` is the seam: tests replace it by a disk
 that records every change, or fails the n-th one. Source: DESIGN §5; FACTS §2 (Kafka's own recipe for small files).
+
+What root makes belongs to the owner of the directory that it is made in: a broker runs as the owner of its log dir, and
+must read its checkpoints, open its lock and write to its replicas, whatever the umask of root is.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ and a broker's half-written checkpoint, which may be all that is left of it, is 
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD_FILE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ROOT = 0
 
 
 class Disk:
@@ -51,7 +56,9 @@ class Disk:
 
     def create(self, parent: int, name: str) -> int:
         """Create a file, and return a descriptor to write to it; a name that is taken is an error."""
-        return os.open(_checked_name(name), _NEW_FILE, 0o644, dir_fd=parent)
+        descriptor = os.open(_checked_name(name), _NEW_FILE, 0o644, dir_fd=parent)
+        _give_to_owner(descriptor, parent)
+        return descriptor
 
     def open_to_change(self, parent: int, name: str) -> int:
         """Open an existing file, for :meth:`truncate` and for locks; nothing changes yet."""
@@ -90,6 +97,13 @@ class Disk:
     def mkdir(self, parent: int, name: str) -> None:
         """Make a directory; a name that is taken is an error."""
         os.mkdir(_checked_name(name), 0o755, dir_fd=parent)
+        if os.geteuid() == _ROOT:
+            with suppress(OSError):
+                made = os.open(name, _DIRECTORY, dir_fd=parent)
+                try:
+                    _give_to_owner(made, parent)
+                finally:
+                    os.close(made)
 
     def rename(self, source: int, name: str, target: int, new_name: str) -> None:
         """Give a file or directory another name or another parent; a *file* of the new name is replaced."""
@@ -202,18 +216,29 @@ def write_draft(disk: Disk, parent: Directory, name: str, data: bytes, *, sync: 
         raise
 
 
-def make_directory(disk: Disk, parent: Directory, name: str) -> Directory:
+def make_directory(disk: Disk, parent: Directory, name: str, *, owned_like: Directory | None = None) -> Directory:
     """Make a directory, durable as an entry of its parent, and open it; an existing directory is just opened.
 
     The parent is synced also for an existing directory, since its maker may have crashed before the sync.
 
+    Args:
+        disk: the seam.
+        parent: the directory that holds it.
+        name: its name there.
+        owned_like: the directory whose owner it belongs to where root makes it; None: the parent.
+
     Raises:
         OSError: it cannot be made, or the name belongs to something that is no directory.
     """
+    made = False
     with suppress(FileExistsError):
         disk.mkdir(parent.descriptor, name)
+        made = True
     disk.sync(parent.descriptor)
-    return parent.child(name)
+    found = parent.child(name)
+    if made and owned_like is not None:
+        _give_to_owner(found.descriptor, owned_like.descriptor)
+    return found
 
 
 def rename_exclusively(disk: Disk, source: Directory, name: str, target: Directory, new_name: str) -> None:
@@ -307,6 +332,15 @@ def remove_tree(disk: Disk, parent: Directory, name: str) -> None:
     finally:
         for directory in path:
             directory.close()
+
+
+def _give_to_owner(descriptor: int, directory: int) -> None:
+    """Give what root has made to the owner of a directory; where root may not do that, it stays as it is."""
+    if os.geteuid() == _ROOT:
+        owner = os.fstat(directory)
+        if owner.st_uid != _ROOT:
+            with suppress(OSError):
+                os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 def _checked_name(name: str) -> str:

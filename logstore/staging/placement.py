@@ -116,7 +116,8 @@ def open_staging_root(log_dir: LogDirView, placement: Placement, *, make: bool =
     with opened as parent:
         if make:
             assert isinstance(log_dir, LogDir), "only a log dir that is open to be changed gets a staging root"
-            found = make_directory(log_dir.disk, parent, name)
+            # A purge may run as the broker's user, to whom the folder of the log dir need not belong.
+            found = make_directory(log_dir.disk, parent, name, owned_like=log_dir.root)
         elif not parent.holds(name):
             return None
         else:

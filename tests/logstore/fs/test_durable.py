@@ -38,6 +38,39 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_what_root_makes_belongs_to_the_owner_of_its_directory_who_reads_it_whatever_the_umask(
+    disk: Disk, top: Directory, tmp_path: Path
+) -> None:
+    kafka, other = (4242, 4243), (4244, 4245)
+    (tmp_path / "log-dir").mkdir()
+    (tmp_path / "log-dir" / "checkpoint").write_bytes(b"old")
+    os.chown(tmp_path / "log-dir", *kafka)
+    former = os.umask(0o077)
+    try:
+        with top.child("log-dir") as log_dir:
+            durable.replace_file(disk, log_dir, "checkpoint", b"new")
+            os.close(disk.create(log_dir.descriptor, ".lock"))
+            with durable.make_directory(disk, log_dir, "orders-0") as replica:
+                durable.write_new_file(disk, replica, "partition.metadata", b"", durable=True)
+            durable.make_directory(disk, top, "log-dir.deleting", owned_like=log_dir).close()
+            os.chown(tmp_path / "log-dir.deleting", *other)
+            durable.make_directory(disk, top, "log-dir.deleting", owned_like=log_dir).close()
+        durable.make_directory(disk, top, "of-root").close()
+    finally:
+        os.umask(former)
+
+    def owner(path: str) -> tuple[int, int]:
+        status = os.stat(tmp_path / path)
+        return status.st_uid, status.st_gid
+
+    made = ("checkpoint", ".lock", "orders-0", "orders-0/partition.metadata")
+    assert {owner(f"log-dir/{name}") for name in made} == {kafka}
+    assert (tmp_path / "log-dir" / "checkpoint").read_bytes() == b"new"
+    assert owner("log-dir.deleting") == other, "what is there already stays whose it is"
+    assert owner("of-root")[0] == 0
+
+
 BAD_NAMES = ["", ".", "..", "a/b", "/etc", "../x", "a/", "nul\0", "/"]
 
 
