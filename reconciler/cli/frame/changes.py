@@ -51,7 +51,8 @@ def change_store(
         LogStoreError: the system refused, or a disk failed.
     """
     log_dirs = log_dirs_in(paths)
-    check_output(Format(form), output, log_dirs)
+    if dry_run or output is not None or Format(form) is not Format.TABLE:
+        check_output(Format(form), output, log_dirs)
     with open_store(log_dirs, fallback_folder, dry_run=dry_run) as store:
         planned = plan(store)
         if not dry_run:

@@ -33,6 +33,8 @@ from reconciler.text import Column, fit_table, fold, share_folders, visible
 if TYPE_CHECKING:
     from rich.console import Console
 
+_CLOSED = "standard output is closed: give -o FILE"
+
 
 class Format(StrEnum):
     """The values of ``--format``."""
@@ -56,11 +58,13 @@ def check_output(form: Format, path: str | None, log_dirs: Iterable[str], read: 
     Nothing may be written into a log dir, or over a file that will be read.
 
     Raises:
-        UsageError: a binary format would go to a terminal, or the file cannot be made, would lie in a log dir, or will
-            be read.
+        UsageError: standard output is closed, or a binary format would go to a terminal, or the file cannot be made,
+            would lie in a log dir, or will be read.
     """
     if is_standard(path):
-        if form.is_binary and sys.stdout is not None and sys.stdout.isatty():
+        if sys.stdout is None:
+            raise UsageError(_CLOSED)
+        if form.is_binary and sys.stdout.isatty():
             raise UsageError(f"{form} is nothing for a terminal: give -o FILE, or send the output on with > or |")
         return
     assert path is not None
@@ -140,7 +144,7 @@ def destination(path: str | None) -> Iterator[BinaryIO]:
 
 def _standard_output() -> Iterator[BinaryIO]:
     if sys.stdout is None:
-        raise UsageError("standard output is closed: give -o FILE")
+        raise UsageError(_CLOSED)
     try:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +57,20 @@ def test_it_says_what_was_done_what_comes_next_and_how_to_take_it_back(cluster, 
     ]
     audited = json.loads(run("audit", *cluster.log_dirs, "--metadata", cluster.metadata, "--format", "json").stdout)
     assert {finding["verdict"] for finding in audited["findings"]} == {"MISSING", "STAGED"}
+
+
+def test_where_standard_output_is_closed_nothing_is_changed_before_that_is_said(
+    cluster, start: Callable[..., subprocess.CompletedProcess[str]], plan_file: Path
+) -> None:
+    def live() -> set[str]:
+        return {name for log_dir in cluster.log_dirs for name in os.listdir(log_dir) if name.startswith("orders-")}
+
+    before = live()
+    refused = start("apply", plan_file, preexec_fn=lambda: os.close(1))
+    assert (refused.returncode, live()) == (2, before), refused.stderr
+    assert "standard output is closed: give -o FILE" in refused.stderr
+    done = start("apply", plan_file, "-o", cluster.folder / "outcome", preexec_fn=lambda: os.close(1))
+    assert done.returncode == 0 and live() < before
 
 
 def test_applied_again_it_promises_no_later_time_and_json_has_the_same_steps(

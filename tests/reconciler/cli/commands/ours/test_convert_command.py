@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,6 +35,16 @@ def test_there_and_back(paths: list[Path], run: Run) -> None:
     assert lies(paths)[0].startswith("orders-0 in 51/")
     assert run("convert", *paths, "--to", "flat").exit_code == 0
     assert look(paths) == before
+
+
+def test_where_standard_output_is_closed_only_what_would_be_shown_is_refused(
+    paths: list[Path], run: Run, start: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    for refused in (("--dry-run",), ("--json",)):
+        result = start("convert", *paths, "--to", "by-topic-id", *refused, preexec_fn=lambda: os.close(1))
+        assert result.returncode == 2 and "standard output is closed" in result.stderr
+    assert "there is nothing to do" in run("convert", *paths, "--to", "flat").stderr
+    assert start("convert", *paths, "--to", "by-topic-id", preexec_fn=lambda: os.close(1)).returncode == 0
 
 
 def test_a_dry_run_shows_the_steps_and_takes_none(paths: list[Path], run: Run) -> None:
