@@ -106,6 +106,9 @@ def explain_directory(
     if closed is not None:
         unknown = "not known: this user may not read it; become the broker's own user, or root, and look again"
         return Explanation(path, _WHAT[kind].format_map(values), rule or "", (*facts, ("at start", unknown)))
+    if kind is DirectoryKind.FOREIGN and home is not None and home.name.startswith("../"):
+        unseen = f"nothing: no broker looks into {os.path.dirname(os.path.abspath(path))}, which is beside the log dir"
+        return Explanation(path, _WHAT[kind].format_map(values), rule or "", (*facts, ("at start", unseen)))
     first = parse(home.name.split("/")[0]) if home is not None and not home.name.startswith("../") else name
     brokers = possible_brokers(home, states)
     starts = starts_of(path, first if first.kind is DirectoryKind.FOREIGN else name, brokers)

@@ -60,6 +60,13 @@ def test_every_kind_of_directory_is_named_with_its_rule(cluster, name: str, what
     assert [start.kafka for start in explanation.at_start] == ["3.9 KRaft", "4.3 KRaft"]
 
 
+@pytest.mark.parametrize("name", ["lost+found", "orders-0", f"orders-0.{UNIQUE}-stray"])
+def test_what_nobody_staged_among_what_is_staged_beside_a_log_dir_stops_no_broker(cluster, name: str) -> None:
+    explanation = explained(cluster, f"../broker-1.deleting/{name}")
+    assert "not Kafka's" in explanation.what and explanation.at_start == ()
+    assert facts(explanation)["at start"].startswith(f"nothing: no broker looks into {cluster.log_dir(1)}.deleting")
+
+
 def test_a_stray_with_a_record_is_staged_and_says_by_what(cluster) -> None:
     path = cluster.log_dir(1) / f"orders-0.{UNIQUE}-stray"
     path.mkdir(parents=True)
