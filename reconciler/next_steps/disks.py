@@ -10,7 +10,7 @@ from layout.meta_properties import FILE_NAME
 from reconciler.next_steps.command import CONFIG, OTHER_LOG_DIR, Step, ToolCommand
 from reconciler.next_steps.findings import MOUNTED, step_of_fleet
 from reconciler.next_steps.moves import ANOTHER_DISKS
-from reconciler.next_steps.situation import NAMED_AT_ONCE, Situation
+from reconciler.next_steps.situation import NAMED_AT_ONCE, Obstacle, Situation
 from reconciler.text import count
 from reconciler.verdicts import Verdict
 
@@ -47,6 +47,23 @@ def mount(known: Situation) -> Iterator[Step]:
             "look again: the disk counts as one of the broker's now, and what was lost with the old one is told",
             known.call.doctor(),
         )
+
+
+def read_only(known: Situation) -> tuple[Obstacle, ...]:
+    """Find the log dirs on whose disks nothing can be written."""
+    return tuple(each for each in known.obstacles if each.rule == "read_only_disk")
+
+
+def mount_writable(known: Situation) -> Iterator[Step]:
+    """See how each of them is mounted, and look again: until then nothing can be changed there, nor a broker start."""
+    for each in read_only(known):
+        log_dir = each.log_dir or ""
+        why = (
+            f"nothing can be changed in {log_dir}, and no broker uses it: {each.problem}. Find out why, check the "
+            "disk, and mount it so that it can be written"
+        )
+        yield Step(why, ToolCommand("findmnt", ("--target", log_dir)))
+    yield Step("look again", known.call.doctor())
 
 
 def _naming(known: Situation, log_dir: str) -> tuple[str, ToolCommand] | None:

@@ -10,6 +10,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | a log dir is not there, or is not the expected one; the last    | ``findmnt --real``; if it is empty,              |
 | two steps are for a disk that is truly a new one                | ``kafka-storage.sh format``, or ``cp`` of        |
 |                                                                 | meta.properties, ``doctor``; the list ends       |
+| a log dir's file system is mounted read-only, and no broker runs | ``findmnt --target``, ``doctor``; the list ends  |
 | ``-delete``, or ``-future`` without its original, wanted here,  | ``mv`` it to its name, before any start          |
 | and no other copy is in sync                                    |                                                  |
 | a metadata log beside the one that the broker reads             | stop the broker if it runs; ``mv`` the log out   |
@@ -84,8 +85,10 @@ from reconciler.next_steps.disks import (
     apart,
     as_another_user,
     mount,
+    mount_writable,
     not_given,
     on_replaced,
+    read_only,
     replaced,
     unseen,
     whose,
@@ -403,6 +406,7 @@ def _kept(known: Situation) -> Iterator[Step]:
 TABLE: tuple[Line, ...] = (
     Line(lambda s: s.unreadable, as_another_user, ends=True),
     Line(_absent, mount, ends=True),
+    Line(read_only, mount_writable, ends=True),
     Line(last_copies, keep_last_copies),
     Line(lambda s: metadata_log_left(s) and s.in_use, _stop),
     Line(metadata_log_left, move_metadata_log, ends=True),

@@ -68,6 +68,8 @@ class SeenLogDir:
     """What this user may not read, and the broker's own user perhaps may: paths below the log dir, "." for itself."""
     free_bytes: int | None = None
     """What is free on its disk for others than root, as :func:`free_room` counts it; None: not known."""
+    read_only: bool = False
+    """Whether its file system is mounted so that nothing can be written."""
 
     @property
     def is_loaded(self) -> bool:
@@ -159,6 +161,7 @@ def look_at_broker(paths: Sequence[str], metadata_log_dir: str | None = None) ->
                 path != apart,
                 frozenset(utf8(name) for name in suspects if is_closed(path, name)),
                 free_room(path),
+                _is_read_only(path),
             )
         )
     return SeenBroker.of(seen, None if metadata_log_dir is None else utf8(metadata_log_dir))
@@ -196,6 +199,13 @@ def free_room(path: str) -> int | None:
     except (OSError, ValueError):
         return None
     return 0 if found.f_files > 0 and found.f_favail == 0 else found.f_bavail * found.f_frsize
+
+
+def _is_read_only(path: str) -> bool:
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except (OSError, ValueError):
+        return False
 
 
 def is_anything_there(paths: Iterable[str]) -> bool:

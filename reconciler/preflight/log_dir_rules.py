@@ -42,6 +42,7 @@ def log_dir_findings(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding
     for each in broker.distinct.values():
         yield from usable(each, asked)
         yield from lock(each)
+        yield from read_only(each)
         yield from room(each, asked)
         if each.is_loaded:
             yield from checkpoints(each, asked)
@@ -103,6 +104,16 @@ def lock(seen: SeenLogDir) -> Iterator[Finding]:
             f"the log dir is in use by {seen.lock_held_by}, and a second broker does not start on it",
             FindingPlace(seen.path, ".lock"),
         )
+
+
+def read_only(seen: SeenLogDir) -> Iterator[Finding]:
+    """Find disks on which nothing can be written, so that ``.lock`` cannot be opened (FACTS §1.5)."""
+    if seen.read_only and seen.obstacle is None and seen.lock_held_by is None:
+        sentence = (
+            "its file system is mounted read-only here, which is what the kernel does after an error of the disk: a "
+            "broker cannot open .lock, and takes the log dir offline"
+        )
+        yield Finding(StartEffect.LOG_DIR_OFFLINE, "read_only_disk", sentence, FindingPlace(seen.path, "."))
 
 
 def room(seen: SeenLogDir, asked: BrokerAsked) -> Iterator[Finding]:

@@ -71,6 +71,12 @@ def full(folder: Path, free: int = 0) -> SeenBroker:
     return SeenBroker.of([dataclasses.replace(each, free_bytes=free) for each in seen.log_dirs])
 
 
+def mounted_read_only(folder: Path) -> SeenBroker:
+    seen = look_at_broker([str(kraft_log_dir(folder / "1")), str(second_log_dir(folder / "2"))])
+    first, second = seen.log_dirs
+    return SeenBroker.of([first, dataclasses.replace(second, read_only=True)])
+
+
 def may_not_read(folder: Path) -> SeenBroker:
     seen = look_at_broker([str(folder)])
     (only,) = seen.log_dirs
@@ -143,6 +149,7 @@ SCENARIOS: list[tuple[str, StartEffect, Scenario]] = [
         kraft_log_dir(p / "1"), with_file(log_dir(p / "2"), meta_properties.FILE_NAME, b"version=9\n"))),
     ("closed_to_this_user", StartEffect.UNKNOWN, lambda p: ask(closed(kraft_log_dir(p, ["orders-0"])))),
     ("lock_held", STOPS, in_use),
+    ("read_only_disk", OFFLINE, lambda p: ask(mounted_read_only(p))),
     ("full_disk", StartEffect.UNKNOWN, lambda p: ask(full(log_dir(p, ["orders-0"])))),
     ("damaged_checkpoint", OFFLINE, lambda p: two(
         kraft_log_dir(p / "1"), with_file(second_log_dir(p / "2"), "recovery-point-offset-checkpoint", BROKEN))),

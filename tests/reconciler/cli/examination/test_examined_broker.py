@@ -100,7 +100,7 @@ def test_metadata_is_trusted_by_its_time_and_its_end_and_not_by_its_remarks(clus
 
 
 def test_a_disk_without_room_is_full(cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    room = namedtuple("room", "f_bavail f_frsize f_files f_favail f_blocks")
+    room = namedtuple("room", "f_bavail f_frsize f_files f_favail f_blocks f_flag", defaults=[0])
     monkeypatch.setattr(os, "statvfs", lambda _: room(3, 4096, 0, 0, 1000))
     (one,) = examined(cluster, str(cluster.log_dir(1)))
     assert one.situation.full and not one.is_clean, "a full disk asks somebody to act, with nothing else to be found"
@@ -108,6 +108,22 @@ def test_a_disk_without_room_is_full(cluster, monkeypatch: pytest.MonkeyPatch) -
     (two,) = examined(cluster, str(cluster.log_dir(2)))
     assert two.situation.full == (str(cluster.log_dir(2)),)
     assert two.steps[1].text == f"mkdir -p {FALLBACK_FOLDER}" or two.steps[0].text == f"mkdir -p {FALLBACK_FOLDER}"
+
+
+def test_a_disk_that_is_mounted_read_only_comes_before_everything_that_would_be_written_there(
+    cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room, log_dir = namedtuple("room", "f_bavail f_frsize f_files f_favail f_blocks f_flag"), str(cluster.log_dir(2))
+    found = room(1 << 20, 4096, 0, 0, 1 << 21, os.ST_RDONLY | os.ST_NOSUID)
+    monkeypatch.setattr(os, "statvfs", lambda _: found)
+    (two,) = examined(cluster, log_dir)
+    assert not two.is_clean and "would not start" in two.start.sentence, "it is the only log dir"
+    seen, again = two.steps
+    assert seen.text == f"findmnt --target {log_dir}" and "mounted read-only here" in seen.why
+    assert (again.text or "").startswith(f"logstore doctor {log_dir}")
+    with LogDir.open(log_dir):
+        (runs,) = examined(cluster, log_dir)
+    assert "read_only_disk" not in {each.rule for each in runs.start.findings}, "whoever has its lock writes there"
 
 
 def test_what_is_deleted_for_its_room_is_named_alone_where_another_disk_has_the_same_location(
@@ -118,7 +134,7 @@ def test_what_is_deleted_for_its_room_is_named_alone_where_another_disk_has_the_
         with LogDir.open(disk) as opened:
             gone = TopicPartition("gone", 0)
             stage(opened, [Candidate("gone-0", gone, OLD_ORDERS, "UNKNOWN_TOPIC", "", 3_600_000)], NOW_MS)
-    room = namedtuple("room", "f_bavail f_frsize f_files f_favail f_blocks")
+    room = namedtuple("room", "f_bavail f_frsize f_files f_favail f_blocks f_flag", defaults=[0])
     free = {str(disks[0]): room(3, 4096, 0, 0, 4), str(disks[1]): room(1 << 20, 4096, 0, 0, 1 << 21)}
     monkeypatch.setattr(os, "statvfs", lambda path: free[str(path)])
     monkeypatch.setattr("reconciler.cli.examination.staged_replicas.worth_having", lambda _: 1)
@@ -130,7 +146,10 @@ def test_what_is_deleted_for_its_room_is_named_alone_where_another_disk_has_the_
 def test_where_no_file_can_be_made_for_the_lock_an_unwanted_replica_goes_to_another_disk_first(
     cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    room, log_dir = namedtuple("room", "f_bavail f_frsize f_files f_favail f_blocks"), cluster.log_dir(2)
+    room, log_dir = (
+        namedtuple("room", "f_bavail f_frsize f_files f_favail f_blocks f_flag", defaults=[0]),
+        cluster.log_dir(2),
+    )
     monkeypatch.setattr(os, "statvfs", lambda _: room(1 << 20, 4096, 1000, 0, 1 << 30))
     (two,) = examined(cluster, str(log_dir))
     assert two.situation.full == two.situation.without_lock == (str(log_dir),)
