@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from logstore.parallel import lazy_exports
 
 if TYPE_CHECKING:
-    from logstore.scan.closed import is_closed
+    from logstore.scan.closed import Denied, is_closed
     from logstore.scan.duplicates import LEADER_EPOCH_LIMIT, last_leader_epoch
     from logstore.scan.listing import KNOWN_FILES, Folder, Listing, NameRule, list_log_dir
     from logstore.scan.metadata_file import (
@@ -29,7 +29,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "closed": ("is_closed",),
+            "closed": ("Denied", "is_closed"),
             "duplicates": ("LEADER_EPOCH_LIMIT", "last_leader_epoch"),
             "listing": ("Folder", "KNOWN_FILES", "Listing", "NameRule", "list_log_dir"),
             "metadata_file": (
@@ -57,6 +57,7 @@ __all__ = [
     "LEADER_EPOCH_LIMIT",
     "METADATA_LIMIT",
     "METADATA_LOG",
+    "Denied",
     "DirectorySeen",
     "FileDamage",
     "Folder",

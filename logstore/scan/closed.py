@@ -9,12 +9,43 @@ from __future__ import annotations
 
 import os
 import stat
+from enum import IntEnum
 
 from layout.scheme import STAGING_DIR
 
 _ROOT = 0
 _NO_BROKERS = ("..", STAGING_DIR)
 """Where the path of something begins that only this program reads."""
+
+
+class Denied(IntEnum):
+    """What the owner of a log dir may not do in a directory of it, by its permissions."""
+
+    NOTHING = 0
+    CHANGE = 1
+    READ = 2
+
+
+def denied_to_owner(directory: int, log_dir: os.stat_result) -> Denied:
+    """Say what the owner of a log dir, as whom its broker runs, may not do in one of its directories.
+
+    Nothing is denied to root. Nothing is said where an access control list may allow what the permissions do not, and
+    the owner may be in any group.
+
+    Args:
+        directory: its open descriptor.
+        log_dir: status of the log dir.
+    """
+    status = os.fstat(directory)
+    mode = status.st_mode
+    allowed = (mode >> 6 if status.st_uid == log_dir.st_uid else mode >> 3 | mode) & 0o7
+    if log_dir.st_uid == _ROOT or allowed == 0o7:
+        return Denied.NOTHING
+    try:
+        os.getxattr(directory, "system.posix_acl_access")
+    except OSError:
+        return Denied.CHANGE if allowed & 0o5 == 0o5 else Denied.READ
+    return Denied.NOTHING
 
 
 def is_closed(log_dir: str, name: str = ".") -> bool:

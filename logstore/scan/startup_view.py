@@ -22,6 +22,7 @@ from logstore.fs import DIRECTORY_FLAGS, read_small_file, refusal
 from logstore.log_dir import CHECKPOINT_LIMIT
 from logstore.parallel import AdaptiveThreadPool, map_chunks
 from logstore.rows import utf8
+from logstore.scan.closed import Denied, denied_to_owner
 from logstore.scan.duplicates import LEADER_EPOCH_LIMIT
 from logstore.scan.metadata_file import MetadataFile, read_metadata_file
 from logstore.tunables import DIRECTORIES_PER_PIECE, WAITS_PAY_THREADS_FROM
@@ -59,6 +60,8 @@ class DirectorySeen:
     is_link: bool = False
     obstacle: str | None = None
     """Why it cannot be read, in one clause."""
+    denied: Denied = Denied.NOTHING
+    """What the owner of the log dir may not do in it, though this user may."""
     metadata: MetadataFile = field(default_factory=MetadataFile)
     damage: list[FileDamage] = field(default_factory=list)
     odd_names: list[tuple[str, str]] = field(default_factory=list)
@@ -97,9 +100,10 @@ def look_into_directories(log_dir: str) -> list[DirectorySeen]:
             elif entry.is_symlink():
                 names.append((entry.name, True))
     names.sort()
+    status = os.stat(log_dir)
 
     def look_into_piece(piece: Sequence[tuple[str, bool]]) -> list[DirectorySeen]:
-        seen = (_look_into(log_dir, name, is_link) for name, is_link in piece)
+        seen = (_look_into(log_dir, status, name, is_link) for name, is_link in piece)
         return [each for each in seen if each is not None]
 
     with AdaptiveThreadPool(look_into_piece) as pool:
@@ -119,7 +123,7 @@ def damaged_checkpoints(log_dir: str) -> list[FileDamage]:
     return found
 
 
-def _look_into(log_dir: str, name: str, is_link: bool) -> DirectorySeen | None:
+def _look_into(log_dir: str, status: os.stat_result, name: str, is_link: bool) -> DirectorySeen | None:
     """Read one directory or link; None: it vanished meanwhile."""
     seen = DirectorySeen(name, parse(name).kind, is_link)
     if is_link or not (seen.kind in _LOADED or name == METADATA_LOG):
@@ -132,6 +136,7 @@ def _look_into(log_dir: str, name: str, is_link: bool) -> DirectorySeen | None:
         seen.obstacle = f"the directory {refusal(error)}"
         return seen
     try:
+        seen.denied = denied_to_owner(descriptor, status)
         with os.scandir(descriptor) as entries:
             for entry in entries:
                 _take_entry(seen, descriptor, entry)

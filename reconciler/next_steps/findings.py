@@ -263,6 +263,7 @@ RULE_COMMANDS: Mapping[str, Callable[[str, str, Call], Command | ToolCommand]] =
     "damaged_identity": _explain,
     "closed_to_this_user": lambda _, __, call: call.preflight(),  # as another user
     "lock_held": _tool("fuser", "-v"),
+    "another_owner": _at_log_dir("ls", "-la"),
     "read_only_disk": _at_log_dir("findmnt", "--target"),
     "full_disk": lambda _, __, call: call.doctor(),
     "damaged_checkpoint": _repair,

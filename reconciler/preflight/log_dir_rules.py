@@ -16,7 +16,7 @@ from layout.log_dir_set import FailedLogDir, LogDirSet, startup_problems
 from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
 from logstore.rows import Kind, MetadataState
-from logstore.scan import METADATA_LOG
+from logstore.scan import METADATA_LOG, Denied
 from reconciler.preflight.evidence import FULL_BELOW, SeenBroker, SeenLogDir
 from reconciler.preflight.question import DIRECTORY_IDS_SINCE, BrokerAsked
 from reconciler.preflight.releases import KafkaRelease
@@ -46,6 +46,7 @@ def log_dir_findings(broker: SeenBroker, asked: BrokerAsked) -> Iterator[Finding
         yield from room(each, asked)
         if each.is_loaded:
             yield from checkpoints(each, asked)
+            yield from owners(each)
             yield from scheme(each)
             yield from stop_and_segments(each)
 
@@ -233,6 +234,26 @@ def scheme(seen: SeenLogDir) -> Iterator[Finding]:
         sentence += f"; it would not see {count(below, 'replica')} in it"
     effect = StartEffect.NOT_SERVED if below else StartEffect.NOTE
     yield Finding(effect, "scheme_not_flat", sentence, FindingPlace(seen.path, "."), replicas=below)
+
+
+def owners(seen: SeenLogDir) -> Iterator[Finding]:
+    """Find directories that the owner of the log dir, as whom its broker runs, may not read or change (FACTS §1.9)."""
+    for denied, effect, what, then in (
+        (Denied.READ, StartEffect.LOG_DIR_OFFLINE, "read", "takes the log dir offline"),
+        (
+            Denied.CHANGE,
+            StartEffect.UNKNOWN,
+            "make files in",
+            "takes the log dir offline at the first file that it cannot open to write, or make, there",
+        ),
+    ):
+        names = [each.shown for each in seen.directories if each.denied is denied]
+        if names:
+            sentence = (
+                f"the owner of the log dir may not {what} {count(len(names), 'directory', 'directories')} of it, and a "
+                f"broker that runs as that user {then}: {listed(names)}"
+            )
+            yield Finding(effect, "another_owner", sentence, FindingPlace(seen.path, "."), replicas=len(names))
 
 
 def stop_and_segments(seen: SeenLogDir) -> Iterator[Finding]:

@@ -106,6 +106,7 @@ RULES: tuple[str, ...] = (
     "closed_to_this_user",  # nothing is found out about the broker
     "lock_held",  # FACTS §1.5, §2.7
     "read_only_disk",  # FACTS §1.5
+    "another_owner",  # FACTS §1.9
     "full_disk",  # seen on 2.8.2, 3.9.2 and 4.3.1
     "damaged_checkpoint",  # FACTS §1.6, §2.3, §2.4
     "scheme_not_flat",  # DESIGN §5, FACTS §1.6

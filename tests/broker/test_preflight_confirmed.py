@@ -38,7 +38,7 @@ WAYS = ["-".join(way) for way in EACH_WAY]
 BROKERS = 4
 NOT_HERE = {
     *("unreadable_directory", "unreadable_file", "stray_search_fails", "quorum_state_too_new", "full_request_fails"),
-    *("feature_level_too_new", "closed_to_this_user", "read_only_disk"),
+    *("feature_level_too_new", "closed_to_this_user", "read_only_disk", "another_owner"),
 }
 ON_THEIR_OWN = {"empty_metadata", "full_disk"}
 """By a test of their own: below, and in ``test_operator_heals_brokers`` on disks that are full."""

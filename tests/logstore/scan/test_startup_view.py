@@ -15,6 +15,7 @@ from layout.segment_name import Transient
 from logstore.rows import MetadataState
 from logstore.scan import (
     METADATA_LOG,
+    Denied,
     DirectorySeen,
     FileDamage,
     damaged_checkpoints,
@@ -251,3 +252,28 @@ def test_a_damaged_checkpoint_is_reported_with_its_file_and_problem(tmp_path: Pa
     assert damaged_checkpoints(str(tmp_path)) == [
         FileDamage(checkpoint.RECOVERY_POINT_CHECKPOINT, "is a FIFO, not a plain file", BrokerEffect.LOG_DIR_OFFLINE)
     ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to another user")
+@pytest.mark.parametrize(
+    ("owner", "mode", "denied"),
+    [
+        (92, 0o700, Denied.NOTHING),
+        (92, 0o500, Denied.CHANGE),
+        (0, 0o700, Denied.READ),
+        (0, 0o711, Denied.READ),
+        (0, 0o755, Denied.CHANGE),
+        (0, 0o770, Denied.NOTHING),  # the broker's user may be in that group
+        (0, 0o777, Denied.NOTHING),
+    ],
+)
+def test_root_sees_what_the_owner_of_the_log_dir_may_not_do_in_a_directory(
+    log_dir: Path, owner: int, mode: int, denied: Denied
+) -> None:
+    os.chown(log_dir / "orders-0", owner, owner)
+    (log_dir / "orders-0").chmod(mode)
+    (seen,) = look_into_directories(str(log_dir))
+    assert seen.denied is Denied.NOTHING, "a broker that runs as root may do everything"
+    os.chown(log_dir, 92, 92)
+    (seen,) = look_into_directories(str(log_dir))
+    assert (seen.denied, seen.obstacle) == (denied, None)

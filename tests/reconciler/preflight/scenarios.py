@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from layout import meta_properties
+from logstore.scan import Denied
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from reconciler.preflight import Preflight, SeenBroker, StartEffect, look_at_broker
 from tests.reconciler.preflight.disks import (
@@ -69,6 +70,12 @@ def full(folder: Path, free: int = 0) -> SeenBroker:
     """A log dir on a disk with few bytes free, or none."""
     seen = look_at_broker([str(folder)])
     return SeenBroker.of([dataclasses.replace(each, free_bytes=free) for each in seen.log_dirs])
+
+
+def of_another_owner(folder: Path) -> SeenBroker:
+    (only,) = look_at_broker([str(kraft_log_dir(folder, ["orders-0"]))]).log_dirs
+    directories = [dataclasses.replace(each, denied=Denied.READ) for each in only.directories]
+    return SeenBroker.of([dataclasses.replace(only, directories=directories)])
 
 
 def mounted_read_only(folder: Path) -> SeenBroker:
@@ -150,6 +157,7 @@ SCENARIOS: list[tuple[str, StartEffect, Scenario]] = [
     ("closed_to_this_user", StartEffect.UNKNOWN, lambda p: ask(closed(kraft_log_dir(p, ["orders-0"])))),
     ("lock_held", STOPS, in_use),
     ("read_only_disk", OFFLINE, lambda p: ask(mounted_read_only(p))),
+    ("another_owner", OFFLINE, lambda p: ask(of_another_owner(p))),
     ("full_disk", StartEffect.UNKNOWN, lambda p: ask(full(log_dir(p, ["orders-0"])))),
     ("damaged_checkpoint", OFFLINE, lambda p: two(
         kraft_log_dir(p / "1"), with_file(second_log_dir(p / "2"), "recovery-point-offset-checkpoint", BROKEN))),

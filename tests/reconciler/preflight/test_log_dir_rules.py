@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
 import pytest
 
 from layout import checkpoint, meta_properties
-from reconciler.preflight import FULL_BELOW, StartEffect, free_room, look_at_broker
+from logstore.scan import Denied
+from reconciler.preflight import FULL_BELOW, SeenBroker, StartEffect, free_room, look_at_broker
 from tests.reconciler.preflight.disks import (
     METADATA_LOG,
     ask,
@@ -21,7 +23,7 @@ from tests.reconciler.preflight.disks import (
     replica,
     write_identity,
 )
-from tests.reconciler.preflight.scenarios import full
+from tests.reconciler.preflight.scenarios import full, of_another_owner
 
 STOPS, OFFLINE = StartEffect.STARTUP_ABORTS, StartEffect.LOG_DIR_OFFLINE
 
@@ -259,3 +261,11 @@ def test_the_room_on_a_disk_is_that_of_others_than_root(tmp_path: Path) -> None:
     room = free_room(str(tmp_path))
     assert room is not None and 0 <= room <= found.f_blocks * found.f_frsize
     assert free_room(str(tmp_path / "absent")) is None
+
+
+def test_a_directory_that_the_owner_may_read_and_not_change_is_told_as_far_as_it_is_known(tmp_path: Path) -> None:
+    (only,) = of_another_owner(tmp_path).log_dirs
+    changed = [dataclasses.replace(each, denied=Denied.CHANGE) for each in only.directories]
+    (found,) = of_rule(ask(SeenBroker.of([dataclasses.replace(only, directories=changed)])), "another_owner")
+    assert (found.effect, found.replicas) == (StartEffect.UNKNOWN, len(changed))
+    assert "may not make files in" in found.problem and "orders-0" in found.problem
