@@ -132,7 +132,7 @@ def _duration(key: str, value: object, place: str) -> int:
     if not isinstance(value, str):
         raise UsageError(f"{place}: {key} is a time in quotes, for example '7d', and not {value!r:.40}")
     try:
-        return parse_duration(value, needs_unit=True)
+        return parse_duration(value)
     except InvalidSettingError as error:
         raise UsageError(f"{place}: {key}: {error}") from error
 

@@ -49,15 +49,7 @@ def test_more_than_a_hundred_years_is_a_slip_of_the_pen(text: str) -> None:
     with pytest.raises(InvalidSettingError) as refused:
         parse_duration(text)
     assert len(str(refused.value)) < 200
-    assert ("longer than a hundred years" in str(refused.value)) == (len(text) < 16 or "w" in text)
     assert parse_duration("36600d") + 10**13 < 1 << 63
-
-
-def test_where_a_unit_is_needed_only_nothing_goes_without() -> None:
-    assert parse_duration("7d", needs_unit=True) == 7 * 24 * HOUR_MS
-    assert (parse_duration("0", needs_unit=True), parse_duration("7")) == (0, 7)
-    with pytest.raises(InvalidSettingError, match="'7' has no unit: ms, s, m, h, d or w"):
-        parse_duration("7", needs_unit=True)
 
 
 def test_a_refusal_is_one_of_the_engines_own_errors() -> None:

@@ -328,11 +328,10 @@ def parse_duration_option(option: str, text: str) -> int:
     """Read a duration such as ``4h`` or ``7d``, in ms.
 
     Raises:
-        UsageError: the text is no duration, or has no unit: a number of days must not become one of ms, after which a
-            purge may delete what is staged. The message names the option.
+        UsageError: the text is no duration; the message names the option.
     """
     try:
-        return parse_duration(text, needs_unit=True)
+        return parse_duration(text)
     except InvalidSettingError as error:
         raise UsageError(f"{option}: {error}") from error
 

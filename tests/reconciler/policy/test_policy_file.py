@@ -97,7 +97,6 @@ RULE = "[[hold]]\ntopics = ['a']\nreason = 'r'\n"
         ("[gates]\nmax_count = '5'\n", "p:2: max_count is a whole number, for example 1000, and not '5'"),
         ("[[delay]]\ndelay = '7d'\n", "p:1: this [[delay]] has no topics"),
         ("[[delay]]\ntopics = ['a']\ndelay = 'soon'\n", "p:3: delay: 'soon' is no duration"),
-        ("[[delay]]\ntopics = ['a']\ndelay = '30'\n", "p:3: delay: '30' has no unit"),
         (f"{RULE}\n[[hold]]\ntopics = ['a']\n", "p:5: this [[hold]] has no reason"),
         (f"{RULE}\n[[hold]]\ntopic = ['a']\n", "p:6: 'topic' is no key of hold, which has topics, reason, until"),
         ("[[hold]]\ntopics = 'a'\nreason = 'r'\n", "p:2: topics is a list of patterns in quotes"),
