@@ -30,7 +30,8 @@ def denied_to_owner(directory: int, log_dir: os.stat_result) -> Denied:
     """Say what the owner of a log dir, as whom its broker runs, may not do in one of its directories.
 
     Nothing is denied to root. Nothing is said where an access control list may allow what the permissions do not, and
-    the owner may be in any group.
+    the owner may be in any group. What belongs to a third user may be that of the broker, to which a group opens the
+    log dir: it is the directories of root that nobody meant to leave.
 
     Args:
         directory: its open descriptor.
@@ -39,7 +40,7 @@ def denied_to_owner(directory: int, log_dir: os.stat_result) -> Denied:
     status = os.fstat(directory)
     mode = status.st_mode
     allowed = (mode >> 6 if status.st_uid == log_dir.st_uid else mode >> 3 | mode) & 0o7
-    if log_dir.st_uid == _ROOT or allowed == 0o7:
+    if log_dir.st_uid == _ROOT or status.st_uid not in (_ROOT, log_dir.st_uid) or allowed == 0o7:
         return Denied.NOTHING
     try:
         os.getxattr(directory, "system.posix_acl_access")

@@ -121,7 +121,7 @@ ADVICE: Mapping[Verdict, Advice] = {
     ),
     Verdict.STAGED: Advice(
         "A replica that was staged, and whose delay is not over.",
-        "It can be brought back whole until it is purged.",
+        "It can be brought back whole until it is purged, where its line in .logstore_ledger can be read.",
     ),
     Verdict.FUTURE: Advice(
         "A copy on its way between two log dirs of this broker.",
