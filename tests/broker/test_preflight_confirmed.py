@@ -5,6 +5,8 @@ go offline, which directories are deleted, replaced or set aside. Some rules no 
 
     unreadable_directory, unreadable_file, closed_to_this_user
                                              who runs the tests may be root, whom no permission stops
+    another_owner                            the brokers here run as the user who owns their disks
+    read_only_disk                           only root can mount a disk so
     stray_search_fails                       KRaft of 3.0 to 3.6 alone; none of these is among the releases
     quorum_state_too_new                     KRaft before 3.8, of which there is none either
     feature_level_too_new                    a broker of an older release than its cluster's, which no case starts
