@@ -57,7 +57,8 @@ class Disk:
     def create(self, parent: int, name: str) -> int:
         """Create a file, and return a descriptor to write to it; a name that is taken is an error."""
         descriptor = os.open(_checked_name(name), _NEW_FILE, 0o644, dir_fd=parent)
-        _give_to_owner(descriptor, parent)
+        if _is_of_another(parent):
+            _give_to_owner(descriptor, parent)
         return descriptor
 
     def open_to_change(self, parent: int, name: str) -> int:
@@ -97,7 +98,7 @@ class Disk:
     def mkdir(self, parent: int, name: str) -> None:
         """Make a directory; a name that is taken is an error."""
         os.mkdir(_checked_name(name), 0o755, dir_fd=parent)
-        if os.geteuid() == _ROOT:
+        if _is_of_another(parent):
             with suppress(OSError):
                 made = os.open(name, _DIRECTORY, dir_fd=parent)
                 try:
@@ -236,7 +237,7 @@ def make_directory(disk: Disk, parent: Directory, name: str, *, owned_like: Dire
         made = True
     disk.sync(parent.descriptor)
     found = parent.child(name)
-    if made and owned_like is not None:
+    if made and owned_like is not None and _is_of_another(owned_like.descriptor):
         _give_to_owner(found.descriptor, owned_like.descriptor)
     return found
 
@@ -334,13 +335,16 @@ def remove_tree(disk: Disk, parent: Directory, name: str) -> None:
             directory.close()
 
 
+def _is_of_another(directory: int) -> bool:
+    """Whether this is root, and a directory belongs to somebody else."""
+    return os.geteuid() == _ROOT and os.fstat(directory).st_uid != _ROOT
+
+
 def _give_to_owner(descriptor: int, directory: int) -> None:
     """Give what root has made to the owner of a directory; where root may not do that, it stays as it is."""
-    if os.geteuid() == _ROOT:
-        owner = os.fstat(directory)
-        if owner.st_uid != _ROOT:
-            with suppress(OSError):
-                os.fchown(descriptor, owner.st_uid, owner.st_gid)
+    owner = os.fstat(directory)
+    with suppress(OSError):
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 def _checked_name(name: str) -> str:
