@@ -404,7 +404,7 @@ def unreported_brokers(cluster: str, wanted: Mapping[int, int], seen: Collection
 
 
 def far_inventories(
-    states: Mapping[str, DesiredState], log_dirs: Sequence[FleetRow], now_ms: int, gap_ms: int
+    states: Mapping[str, DesiredState], log_dirs: Sequence[FleetRow], now_ms: int, gap_ms: int, *, inventoried: bool
 ) -> Iterator[FleetFinding]:
     """Find brokers whose inventory is much older or much younger than the metadata; at most :data:`LIMIT` of them.
 
@@ -413,13 +413,14 @@ def far_inventories(
         log_dirs: the rows of log dirs, sorted by cluster and node.
         now_ms: when the audit began; what was scanned within a day from then on is no inventory: the audit scanned it.
         gap_ms: the greatest span that is no finding.
+        inventoried: whether inventories were given; else all that was scanned from then on is no inventory.
     """
     found = 0
     future_ms = now_ms + INVENTORY_GAP_MS
     for (cluster, node), rows in groupby(log_dirs, key=lambda row: (str(row["cluster"]), row["node"])):
         as_of = states[cluster].identity.as_of_ms if cluster in states else None
         known = (row["scanned_ms"] for row in rows if row["scanned_ms"] is not None)
-        scans = [scan for scan in known if not now_ms <= scan <= future_ms]
+        scans = [scan for scan in known if scan < now_ms or (inventoried and scan > future_ms)]
         if as_of is None or not scans:
             continue
         farthest = max(scans, key=lambda scan: abs(scan - as_of))

@@ -259,7 +259,7 @@ def conclude(
             *own_metadata(states, log_dirs),
             *(finding for each in queries for finding in _fleet(query, each)),
             *other_clusters(states, log_dirs),
-            *far_inventories(states, log_dirs, now_ms, gap_ms),
+            *far_inventories(states, log_dirs, now_ms, gap_ms, inventoried=inventoried),
             *(_unreported(query, states, brokers) if inventoried else ()),
         ),
         findings_path=findings_path,

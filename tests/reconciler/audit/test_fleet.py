@@ -309,12 +309,17 @@ def test_log_dirs_that_this_audit_scanned_and_metadata_without_a_time_have_no_ga
 
 def test_an_inventory_of_the_future_is_reported_because_no_newer_one_would_count(tmp_path: Path) -> None:
     rows = [row(1, scanned_ms=AS_OF_MS + 72 * HOUR_MS), row(2, scanned_ms=AS_OF_MS + HOUR_MS)]
-    (found,) = (each for each in fleet_at(tmp_path, rows, kept_by(None), AS_OF_MS) if each.kind == "INVENTORY_AGE")
+    tables, options = [pa.Table.from_pylist(rows, schema=ROW_SCHEMA)], {"now_ms": AS_OF_MS, "inventoried": True}
+    found, *others = (
+        each for each in audit(tables, [], [kept_by(None)], str(tmp_path), **options).fleet if "AGE" in each.kind
+    )
     assert (found.subject, found.detail) == (
         "broker 1",
         "scanned at 2023-11-17 22:13:20 UTC, 3 d after the metadata, which speaks as of 2023-11-14 22:13:20 UTC: a "
         "clock was wrong, and until then no other scan of these log dirs counts beside that one",
     )
+    assert not others
+    assert not [each for each in fleet_at(tmp_path, rows, kept_by(None), AS_OF_MS) if "AGE" in each.kind], "it scanned"
 
 
 def fleet_at(tmp_path: Path, rows: list[dict[str, Any]], state: DesiredState, now_ms: int) -> list[FleetFinding]:
