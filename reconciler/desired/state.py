@@ -66,7 +66,7 @@ def is_none_in_sync(replica: Mapping[str, Any]) -> bool:
     Such is the answer of brokers about a partition that eligible leaders alone may lead (KIP-966), for they tell these
     to newer clients only; and of a partition of ZooKeeper's whose state cannot be read.
     """
-    return replica["isr_size"] == 0
+    return bool(replica["isr_size"] == 0)
 
 
 TOPIC_SCHEMA = pa.schema(
