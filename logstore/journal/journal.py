@@ -98,7 +98,9 @@ def carry_out_intent(log_dirs: Sequence[LogDir], intent: Intent, fallback: Fallb
     for log_dir in members:
         log_dir.check_online()
         with log_dir.changing(f"cannot {intent.sentence}"):
-            log_dir.write_checkpoints()  # entries that are in memory alone would not be renamed after a crash
+            # Entries that are in memory alone would not be renamed after a crash; where the system refuses still, a
+            # change that may free the disk goes on.
+            log_dir.write_checkpoints()
     change = _Change(intent, members, fallback)
     with _nothing_left_half_done(change):
         change.announce()

@@ -235,6 +235,8 @@ class _LogDirPurger:
                 left = left[len(batch) :]
                 self._purge_batch(staging, batch, is_announced=announced > 0)
                 if self.report.cancelled:
+                    # One of two ledgers may have had room to announce them, and is not to say so for ever.
+                    self._note_kept(staging, left)
                     return
 
     def _announced(self, staging: StagingRoot, due: list[DueDirectory]) -> int:
@@ -289,8 +291,18 @@ class _LogDirPurger:
                 begun = [each.name for each in left if _is_begun(each)]
                 self._note(staging, LedgerEvent.PURGING, begun, durable=True)
             self._note(staging, LedgerEvent.PURGED, gone, durable=not is_announced)
-            whole = [each.name for each in left if not each.was_begun and not _is_begun(each)]
-            # Durably, for a crash after a restore must find that it was restorable, and not that it was purged.
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+        self._note_kept(staging, left)
+
+    def _note_kept(self, staging: StagingRoot, due: list[DueDirectory]) -> None:
+        """Say of directories that this purge did not touch that they are staged as before, as far as there is room.
+
+        Durably, for a crash after a restore must find that it was restorable, and not that it was purged.
+        """
+        whole = [each.name for each in due if each.record is not None and not each.was_begun and not _is_begun(each)]
+        try:
             self._note(staging, LedgerEvent.KEPT, whole, durable=True)
         except OSError as error:
             if error.errno not in NO_SPACE:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
 from layout.directory_name import DirectoryKind, DirectoryName
 from layout.ours import Ledger, LedgerEntry, LedgerEvent, StagedRecord
@@ -12,13 +14,14 @@ from logstore.fs import Directory
 from logstore.log_dir import FallbackRecords, LogDir, LogDirView, StagingBeside, read_ledger
 from logstore.staging.records import check_record_of
 
+logger = logging.getLogger(__name__)
+
 _HOW_FAR = {
     event: place
     for place, event in enumerate(
         (LedgerEvent.STAGED, LedgerEvent.KEPT, LedgerEvent.PURGING, LedgerEvent.RESTORED, LedgerEvent.PURGED)
     )
 }
-"""Which of two entries about one directory counts: that which lets less be done with it."""
 
 
 class RootLedger:
@@ -52,11 +55,9 @@ class RootLedger:
             self._cause = error
             self.problem = f"{elsewhere}/{LEDGER_FILE} {error}"
         # Both speak of one where the lines of a batch found room in the one after the other had taken a part of them.
-        both = {
-            name: max(self._own[name], self._elsewhere[name], key=lambda entry: _HOW_FAR[entry.event])
-            for name in self._own.keys() & self._elsewhere.keys()
-        }
-        if both:
+        common = self._own.keys() & self._elsewhere.keys()
+        if common:
+            both = {name: _of_two(self._own[name], self._elsewhere[name]) for name in common}
             self._own, self._elsewhere = {**self._own, **both}, {**self._elsewhere, **both}
 
     def _entries(self, ledger: Ledger | None, folder: str) -> Mapping[str, LedgerEntry]:
@@ -78,7 +79,7 @@ class RootLedger:
 
     def staged(self) -> Iterator[tuple[str, StagedRecord]]:
         """Iterate over the directories that are staged and untouched, as far as the lines can be read."""
-        for name, entry in (*self._elsewhere.items(), *self._own.items()):
+        for name, entry in {**self._elsewhere, **self._own}.items():
             if entry.event is LedgerEvent.STAGED and entry.record is not None:
                 yield name, entry.record
 
@@ -114,6 +115,19 @@ class RootLedger:
         raise DamagedRecordError(f"{place}: its line in {LEDGER_FILE} cannot be read, so nothing says what it was")
 
 
+def _of_two(one: LedgerEntry, other: LedgerEntry) -> LedgerEntry:
+    """Say which of two entries about one directory counts: of one staging, that which lets less be restored.
+
+    Of two stagings the later one counts: a name was used again while the fallback folder could not be seen. Where one
+    of them has no record, nobody knows which it is: the directory does not come back, and goes when it is due.
+    """
+    if one.record is None or other.record is None:
+        return replace(other if one.record is None else one, event=LedgerEvent.STAGED, in_doubt=True, is_regular=False)
+    if one.record.staged_ms != other.record.staged_ms:
+        return max(one, other, key=lambda entry: 0 if entry.record is None else entry.record.staged_ms)
+    return max(one, other, key=lambda entry: (_HOW_FAR[entry.event], entry.in_doubt))
+
+
 def note_event(
     log_dir: LogDir | StagingBeside,
     root: Directory,
@@ -137,20 +151,24 @@ def note_event(
             date from then on. None: it is read here.
 
     Raises:
-        OSError, LogStoreError: a ledger cannot be written; where there is no space, nothing was.
+        OSError, LogStoreError: a ledger cannot be written; the fallback folder's is written first, and may have been.
     """
     own = log_dir.ledgers.find(root, known)
     here = [] if own is None else [name for name in names if name in own.ledger.entries]
-    if own is not None and here:
-        own.note(event, here, durable=durable)
     try:
         with fallback.ledger(log_dir.path) as other:
             there = [] if other is None else [name for name in names if name in other.ledger.entries]
             if other is not None and there:
                 other.note(event, there, durable=True)  # nobody syncs it later
-    except (OSError, LogStoreError):
+    except (OSError, LogStoreError) as error:
         if len(here) < len(names):
-            raise  # else the staging root's own ledger says it
+            raise
+        if event is LedgerEvent.KEPT:
+            # It would go on to say that they are purged, and that counts.
+            logger.warning("%s: what a purge left can only be purged: %s", root.path, error)
+            return
+    if own is not None and here:
+        own.note(event, here, durable=durable)
 
 
 def note_new_name(

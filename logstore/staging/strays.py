@@ -19,7 +19,7 @@ from logstore.log_dir import FallbackRecords, LogDir
 from logstore.staging.listing import Staged
 from logstore.staging.placement import Placement
 from logstore.staging.records import restored_path
-from logstore.staging.root_ledger import note_event
+from logstore.staging.root_ledger import RootLedger, note_event
 
 logger = logging.getLogger(__name__)
 
@@ -66,16 +66,17 @@ def adopt_stray(log_dir: LogDir, stray: Staged, reason: tuple[str, str], now_ms:
     return record
 
 
-def forget_stray(log_dir: LogDir, stray: Staged) -> None:
+def forget_stray(log_dir: LogDir, stray: Staged, *, fallback: FallbackRecords | None = None) -> None:
     """Take the record of a stray back, durably, so that no purge touches it.
 
     Args:
         log_dir: with the stray in it.
         stray: from :func:`logstore.staging.list_staged`.
+        fallback: the fallback records, where its line may be.
 
     Raises:
-        ChangeRefusedError: it is no stray with a record, or not the directory that was listed; or a purge may have
-            emptied it in part.
+        ChangeRefusedError: it is no stray with a record, or not the directory that was listed; its line is in no ledger
+            that was given; or a purge may have emptied it in part.
         OfflineLogDirError, ChangeFailedError: the disk fails, or the system refuses.
     """
     if stray.placement is not Placement.IN_PLACE or stray.record is None:
@@ -86,7 +87,13 @@ def forget_stray(log_dir: LogDir, stray: Staged) -> None:
         )
     with log_dir.changing(f"{stray.location} cannot be left as it was"):
         _check_same(log_dir, stray)
-        note_event(log_dir, log_dir.root, FallbackRecords(None), LedgerEvent.RESTORED, [stray.name], durable=True)
+        fallback = fallback or FallbackRecords(None)
+        if stray.name not in RootLedger(log_dir, log_dir.root, fallback):
+            raise ChangeRefusedError(
+                f"{stray.location} keeps its due time: its line is not in {log_dir.path}/{LEDGER_FILE}; name the folder"
+                " for spare records with which it was staged"
+            )
+        note_event(log_dir, log_dir.root, fallback, LedgerEvent.RESTORED, [stray.name], durable=True)
     logger.info("%s: %s has no due time any more", log_dir.path, stray.location)
 
 

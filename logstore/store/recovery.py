@@ -44,6 +44,7 @@ from logstore.staging import (
     settle_name,
     staged_names,
     staging_roots,
+    topic_id_in,
 )
 from logstore.store.move import drop_record
 
@@ -213,10 +214,10 @@ def _live_partition(log_dir: LogDir, record: StagedRecord) -> TopicPartition | N
     """
     try:
         with log_dir.root.below(restored_path(log_dir, record)) as directory:
+            if (topic_id_in(directory) or TopicId.ZERO) != record.topic_id:
+                return None
             found = read_metadata_file(directory=directory.descriptor).found
     except (FileNotFoundError, NotADirectoryError, LogStoreError):
-        return None
-    if (TopicId.ZERO if found is None else found.topic_id) != record.topic_id:
         return None
     if log_dir.scheme is Scheme.BY_TOPIC_ID and found is not None and found.topic is not None:
         return TopicPartition(found.topic, record.partition)

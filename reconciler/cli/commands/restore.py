@@ -376,7 +376,7 @@ def _carry_out(
     (log_dir,) = (each for each in log_dirs if each.path == step.staged.log_dir)
     try:
         if step.as_stray:
-            forget_stray(log_dir, step.staged)
+            forget_stray(log_dir, step.staged, fallback=fallback)
         else:
             restore(log_dir, step.staged, partition=wanted.was, topic_id=wanted.topic_id, fallback=fallback)
     except LogStoreError as error:

@@ -145,10 +145,33 @@ def test_of_two_ledgers_that_speak_of_one_directory_the_one_that_lets_less_be_do
         said = [(event, NAMES[0])] if (folder == case.folder) is (further == "own") else []
         write_ledger(folder, {NAMES[0]: record(0), NAMES[1]: record(1)}, *said)
     ledger = case.read()
-    assert [name for name, _ in ledger.staged()] == [NAMES[1], NAMES[1]]
+    assert [name for name, _ in ledger.staged()] == [NAMES[1]]
     assert not ledger.is_whole(NAMES[0])
     case.note(PURGING, NAMES[1])
     assert ledger_events(case.folder)[NAMES[1]] == ledger_events(case.elsewhere())[NAMES[1]] == PURGING
+
+
+@pytest.mark.parametrize("event", [PURGING, RESTORED, PURGED])
+def test_of_two_stagings_under_one_name_the_later_one_counts_whatever_became_of_the_first(
+    case: Case, event: LedgerEvent
+) -> None:
+    # The fallback folder was not given, or not mounted, when the name was used again.
+    later = record(0)._replace(staged_ms=NOW_MS + 5000, due_ms=NOW_MS + 9000)
+    write_ledger(case.elsewhere(), {NAMES[0]: record(0)}, (event, NAMES[0]))
+    write_ledger(case.folder, {NAMES[0]: later})
+    ledger = case.read()
+    assert list(ledger.staged()) == [(NAMES[0], later)]
+    assert ledger.is_whole(NAMES[0])
+
+
+def test_that_a_purge_left_a_directory_is_said_by_both_ledgers_or_by_none(case: Case) -> None:
+    for folder in (case.folder, case.elsewhere()):
+        write_ledger(folder, {NAMES[0]: record(0)}, (PURGING, NAMES[0]))
+    refusing = FallbackRecords(str(case.spare), DiskThat(errno.EROFS, {"write"}))
+    note_event(case.log_dir, case.root, refusing, KEPT, [NAMES[0]], durable=True)
+    assert ledger_events(case.folder) == ledger_events(case.elsewhere()) == {NAMES[0]: PURGING}
+    note_event(case.log_dir, case.root, refusing, RESTORED, [NAMES[0]], durable=True)
+    assert ledger_events(case.folder) == {NAMES[0]: RESTORED}
 
 
 def test_a_ledger_that_does_not_speak_of_a_directory_is_not_even_synced(case: Case) -> None:

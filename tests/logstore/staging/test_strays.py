@@ -12,7 +12,7 @@ from layout.ours import LedgerEvent
 from layout.scheme import LEDGER_FILE
 from logstore import ChangeFailedError, ChangeRefusedError
 from logstore.fs import Disk
-from logstore.log_dir import LogDir
+from logstore.log_dir import FallbackRecords, LogDir
 from logstore.purge import PurgeRules, purge
 from logstore.staging import BROKERS_STRAY, Placement, Staged, adopt_stray, forget_stray, list_staged
 from tests.logstore.engine import (
@@ -109,6 +109,24 @@ def test_what_is_taken_back_is_so_after_a_crash(broker: Path) -> None:
         forget_stray(log_dir, only(log_dir))
         assert LEDGER_FILE in synced
     assert ledger_events(broker) == {NAME: LedgerEvent.RESTORED}
+
+
+def test_a_due_time_in_the_folder_for_spare_records_is_taken_back_there_and_never_left_in_silence(
+    broker: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "spare").mkdir()
+    fallback = FallbackRecords(str(tmp_path / "spare"))
+    with LogDir.open(str(broker)) as log_dir:
+        with fallback.ledger(log_dir.path, make=True) as other:
+            assert other is not None
+            other.stage({NAME: adopt_stray(log_dir, only(log_dir), REASON, NOW_MS, 1000)})
+        log_dir.ledgers.close()
+        (broker / LEDGER_FILE).unlink()
+        (listed,) = list_staged(log_dir, fallback)
+        with pytest.raises(ChangeRefusedError, match="name the folder for spare records"):
+            forget_stray(log_dir, listed)
+        forget_stray(log_dir, listed, fallback=fallback)
+        assert [each.due_ms for each in list_staged(log_dir, fallback)] == [None]
 
 
 def test_only_a_stray_that_has_a_due_time_and_was_listed_loses_it(broker: Path) -> None:
