@@ -102,7 +102,9 @@ class Disk:
             with suppress(OSError):
                 made = os.open(name, _DIRECTORY, dir_fd=parent)
                 try:
-                    _give_to_owner(made, parent)
+                    # Its owner may have put another directory of root's there meanwhile, which is not to change hands.
+                    if not os.listdir(made):
+                        _give_to_owner(made, parent)
                 finally:
                     os.close(made)
 

@@ -14,7 +14,7 @@ from layout.ids import TopicId
 from layout.partition_metadata import FILE_NAME as PARTITION_METADATA
 from layout.quorum_state import FILE_NAME as QUORUM_STATE
 from logstore.rows import MetadataState
-from logstore.scan import METADATA_LOG, DirectorySeen
+from logstore.scan import METADATA_LOG, Denied, DirectorySeen
 from reconciler.preflight.evidence import SeenBroker, SeenLogDir
 from reconciler.preflight.log_dir_rules import OF_EFFECT
 from reconciler.preflight.question import BrokerAsked
@@ -69,6 +69,12 @@ def metadata_log(log_dir: SeenLogDir, seen: DirectorySeen, asked: BrokerAsked) -
         sentence = _NOT_FOLLOWED if seen.is_link else str(seen.obstacle)
         yield Finding(effect, "metadata_log_damaged", sentence, FindingPlace(log_dir.path, METADATA_LOG))
         return
+    if seen.denied is not Denied.NOTHING:
+        what, effect = "make files in", StartEffect.UNKNOWN
+        if seen.denied is Denied.READ:
+            what, effect = "read", StartEffect.STARTUP_ABORTS
+        sentence = f"the owner of the log dir may not {what} it, and a broker that runs as that user must"
+        yield Finding(effect, "another_owner", sentence, FindingPlace(log_dir.path, METADATA_LOG))
     for name in seen.links:
         yield Finding(StartEffect.UNKNOWN, "linked_file", f"{name}: {_NOT_FOLLOWED}", _below(log_dir, seen, name))
     for rule, sentence, file in (*_damage(seen), *_contents(seen, asked)):

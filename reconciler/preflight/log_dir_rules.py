@@ -247,7 +247,7 @@ def owners(seen: SeenLogDir) -> Iterator[Finding]:
             "takes the log dir offline at the first file that it cannot open to write, or make, there",
         ),
     ):
-        names = [each.shown for each in seen.directories if each.denied is denied]
+        names = [each.shown for each in seen.directories if each.denied is denied and each.name != METADATA_LOG]
         if names:
             sentence = (
                 f"the owner of the log dir may not {what} {count(len(names), 'directory', 'directories')} of it, and a "

@@ -232,13 +232,18 @@ def _check_places(report: str | None, form: Format, output: str | None, inputs: 
     else:
         check_output(form, output, inputs.log_dirs, inputs.inventories.files)
     if report is not None and is_uri(report):
-        names = [each.name for each in list_uri(report) or ()]
-        exchanges = spark_engine.left_exchanges(names)
-        held = [name for name in names if name.partition("/")[0] not in exchanges]
+        held, exchanges = _held(report)
         if held:
             raise UsageError(f"{report} holds files already, {held[0]} for example: name a new folder")
         for left in exchanges:
             warn(f"{join_uri(report, left)} is of an audit that runs, or was killed: remove it once none runs")
+
+
+def _held(report: str) -> tuple[list[str], list[str]]:
+    """List the files at the URI of a report, and the exchanges of audits that run, or were killed."""
+    names = [each.name for each in list_uri(report) or ()]
+    exchanges = spark_engine.left_exchanges(names)
+    return [name for name in names if name.partition("/")[0] not in exchanges], exchanges
 
 
 @contextmanager
@@ -323,6 +328,9 @@ def _left(result: AuditResult, folder: str, report: str | None, call: Call, earl
     files = [os.path.join(above, name) for above, _, names in os.walk(folder) for name in names]
     names = sorted(os.path.relpath(path, folder) for path in files if not _is_internal(path))
     try:
+        held, _ = _held(report)
+        if held:  # another audit ran meanwhile, and whoever reads the folder would count the findings of both
+            return [f"the report is nowhere: {report} holds files by now, {held[0]} for example: name a new folder"]
         for name in sorted(names, key=SUMMARY_FILE.__eq__):
             put(os.path.join(folder, name), join_uri(report, *name.split(os.sep)))
     except InventoryStoreError as error:

@@ -72,9 +72,10 @@ def full(folder: Path, free: int = 0) -> SeenBroker:
     return SeenBroker.of([dataclasses.replace(each, free_bytes=free) for each in seen.log_dirs])
 
 
-def of_another_owner(folder: Path) -> SeenBroker:
+def of_another_owner(folder: Path, denied: Denied = Denied.READ, name: str = "orders-0") -> SeenBroker:
+    """One directory of a log dir that the owner of the log dir may not use."""
     (only,) = look_at_broker([str(kraft_log_dir(folder, ["orders-0"]))]).log_dirs
-    directories = [dataclasses.replace(each, denied=Denied.READ) for each in only.directories]
+    directories = [dataclasses.replace(each, denied=denied) if each.name == name else each for each in only.directories]
     return SeenBroker.of([dataclasses.replace(only, directories=directories)])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from layout import checkpoint, meta_properties
 from logstore.scan import Denied
-from reconciler.preflight import FULL_BELOW, SeenBroker, StartEffect, free_room, look_at_broker
+from reconciler.preflight import FULL_BELOW, StartEffect, free_room, look_at_broker
 from tests.reconciler.preflight.disks import (
     METADATA_LOG,
     ask,
@@ -263,9 +262,18 @@ def test_the_room_on_a_disk_is_that_of_others_than_root(tmp_path: Path) -> None:
     assert free_room(str(tmp_path / "absent")) is None
 
 
-def test_a_directory_that_the_owner_may_read_and_not_change_is_told_as_far_as_it_is_known(tmp_path: Path) -> None:
-    (only,) = of_another_owner(tmp_path).log_dirs
-    changed = [dataclasses.replace(each, denied=Denied.CHANGE) for each in only.directories]
-    (found,) = of_rule(ask(SeenBroker.of([dataclasses.replace(only, directories=changed)])), "another_owner")
-    assert (found.effect, found.replicas) == (StartEffect.UNKNOWN, len(changed))
-    assert "may not make files in" in found.problem and "orders-0" in found.problem
+@pytest.mark.parametrize(
+    ("denied", "name", "effect", "problem"),
+    [
+        (Denied.READ, "orders-0", StartEffect.LOG_DIR_OFFLINE, "may not read 1 directory of it"),
+        (Denied.CHANGE, "orders-0", StartEffect.UNKNOWN, "may not make files in 1 directory of it"),
+        (Denied.READ, METADATA_LOG, StartEffect.STARTUP_ABORTS, "may not read it"),
+        (Denied.CHANGE, METADATA_LOG, StartEffect.UNKNOWN, "may not make files in it"),
+    ],
+)
+def test_a_directory_that_the_owner_of_the_log_dir_may_not_use_is_told_as_far_as_it_is_known(
+    tmp_path: Path, denied: Denied, name: str, effect: StartEffect, problem: str
+) -> None:
+    (found,) = of_rule(ask(of_another_owner(tmp_path, denied, name)), "another_owner")
+    assert found.effect is effect
+    assert problem in found.problem and name in f"{found.problem} {found.place.name}"

@@ -164,6 +164,23 @@ def test_a_report_in_a_store_is_whole_and_the_next_audit_compares_with_it(
     )
 
 
+def test_a_report_of_two_audits_at_once_is_that_of_the_first(
+    cluster, run: Run, scanned: Path, s3: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report, asked = f"s3://{BUCKET}/audits/twice/", ("audit", scanned, "--metadata", cluster.metadata)
+    write = audit_command._write_report
+
+    def as_another_does(*given: object) -> None:
+        write(*given)
+        put(str(next(scanned.rglob("*.parquet"))), f"{report}findings.parquet/of-another.parquet")
+
+    monkeypatch.setattr(audit_command, "_write_report", as_another_does)
+    ran = run(*asked, "--report", report)
+    assert ran.exit_code == 4
+    assert f"the report is nowhere: {report} holds files by now, findings.parquet/of-another.parquet" in ran.stderr
+    assert [each.name for each in list_uri(report) or ()] == ["findings.parquet/of-another.parquet"]
+
+
 def test_a_report_that_a_store_refuses_costs_no_finding_and_has_no_summary(
     cluster, run: Run, scanned: Path, s3: ObjectStore
 ) -> None:
