@@ -24,21 +24,28 @@ _ERRORS: Final = (errno.ENOSPC, errno.ENOSPC, errno.EACCES)
 
 
 class Fault:
-    """The next fault: the power goes, or the system refuses one change of a disk."""
+    """The next fault: the power goes, or the system refuses one change of a disk.
+
+    Attributes:
+        has_struck: since it was armed, or announced.
+    """
 
     def __init__(self, random: Random, longest: int, reach: Callable[[str], None]) -> None:
         """Announce nothing yet; ``longest``: changes of a disk in a long change of a game."""
         self._random, self._longest, self._reach = random, longest, reach
         self._after, self._is_power = -1, False
+        self.has_struck = False
 
     def arm(self, tries: int = 0) -> None:
         """Announce a fault of the changes that follow, or none; surely none after :data:`CALM_FROM` tries."""
         self.disarm()
+        self.has_struck = False
         if tries < CALM_FROM and self._random.random() < _HURT:
             self.announce()
 
     def announce(self) -> None:
         """Announce a fault of the changes that follow, if they are as many."""
+        self.has_struck = False
         self._after, self._is_power = self._random.randrange(self._longest), self._random.random() < 0.5
 
     def refuse(self, after: int) -> None:
@@ -56,6 +63,7 @@ class Fault:
         self._after -= 1
         if self._after >= 0:
             return
+        self.has_struck = True
         self._reach("power" if self._is_power else "system")
         if self._is_power:
             self._after = 0  # and again at each change, so that nothing is undone after it
@@ -75,6 +83,9 @@ def open_after(crash: Callable[[], None], open_again: Callable[[], None], fault:
         try:
             fault.arm(tries)
             open_again()
+            if fault.has_struck:  # what the system refused is done by the next open
+                fault.disarm()
+                open_again()
             return
         except (PowerCut, LogStoreError, LayoutError) as error:
             if tries >= CALM_FROM:
