@@ -291,9 +291,6 @@ _FOUND_BEFORE = """
 """Adds findings that are kept to ``found``, with all columns that totals and fleet findings read."""
 
 
-_MAY_BE_IN_ORDER = ("FROM speaks LIMIT 1", "FROM topics WHERE topic_id IS NOT NULL LIMIT 1")
-
-
 def judge(connection: duckdb.DuckDBPyConnection, path: str, all_rows: bool, *, some: bool = False) -> str:
     """Join, judge, and write the findings to a Parquet file; makes ``found``.
 
@@ -304,7 +301,8 @@ def judge(connection: duckdb.DuckDBPyConnection, path: str, all_rows: bool, *, s
     connection.execute(f"CREATE OR REPLACE VIEW observed AS {_OBSERVED}")
     connection.execute(_SIDES_AS_WRITTEN)
     # Where every row is listed, or none can be in order, what is unsettled would be all rows, twice in memory.
-    settled = not all_rows and all(connection.execute(query).fetchall() for query in _MAY_BE_IN_ORDER)
+    known = ("FROM speaks LIMIT 1", "FROM topics WHERE topic_id IS NOT NULL LIMIT 1")
+    settled = not all_rows and all(connection.execute(query).fetchall() for query in known)
     parts = _parts(connection)
     ending = "_part" if len(parts) > 1 else "_again" if some else ""
     for number, clusters in enumerate(parts):
