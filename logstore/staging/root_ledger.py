@@ -18,9 +18,7 @@ logger = logging.getLogger(__name__)
 
 _HOW_FAR = {
     event: place
-    for place, event in enumerate(
-        (LedgerEvent.STAGED, LedgerEvent.KEPT, LedgerEvent.PURGING, LedgerEvent.RESTORED, LedgerEvent.PURGED)
-    )
+    for place, event in enumerate((LedgerEvent.STAGED, LedgerEvent.PURGING, LedgerEvent.RESTORED, LedgerEvent.PURGED))
 }
 
 
@@ -121,10 +119,11 @@ def _of_two(one: LedgerEntry, other: LedgerEntry) -> LedgerEntry:
     Of two stagings the later one counts: a name was used again while the fallback folder could not be seen. Where one
     of them has no record, nobody knows which it is: the directory does not come back, and goes when it is due.
     """
-    if one.record is None or other.record is None:
-        return replace(other if one.record is None else one, event=LedgerEvent.STAGED, in_doubt=True, is_regular=False)
-    if one.record.staged_ms != other.record.staged_ms:
-        return max(one, other, key=lambda entry: 0 if entry.record is None else entry.record.staged_ms)
+    its, others = one.record, other.record
+    if its is None or others is None:
+        return replace(other if its is None else one, event=LedgerEvent.STAGED, in_doubt=True, is_regular=False)
+    if its.staged_ms != others.staged_ms:
+        return one if its.staged_ms > others.staged_ms else other
     return max(one, other, key=lambda entry: (_HOW_FAR[entry.event], entry.in_doubt))
 
 

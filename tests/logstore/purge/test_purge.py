@@ -243,11 +243,12 @@ def test_where_not_even_that_has_room_it_purges_with_a_warning(
 
 
 class RoomOnceSomethingGoes(NoRoomForLines):
-    """Has no room for lines before a file is removed; refuses to remove one file, and keeps what is not synced."""
+    """Has no room for lines before a file is removed, removes one file of a replica alone, and keeps unsynced lines."""
 
     def __init__(self) -> None:
         super().__init__(0)
         self.unsynced: list[bytes] = []
+        self.is_begun = False
 
     def write(self, descriptor: int, data: bytes) -> None:
         super().write(descriptor, data)
@@ -259,8 +260,10 @@ class RoomOnceSomethingGoes(NoRoomForLines):
             self.unsynced.clear()
 
     def unlink(self, parent: int, name: str) -> None:
-        if name == "partition.metadata" and os.readlink(f"/proc/self/fd/{parent}").endswith("_3"):
-            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        if os.readlink(f"/proc/self/fd/{parent}").endswith("_3"):
+            if self.is_begun:
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+            self.is_begun = True
         super().unlink(parent, name)
         self.most_bytes = 1 << 20
 

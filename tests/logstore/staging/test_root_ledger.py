@@ -164,6 +164,16 @@ def test_of_two_stagings_under_one_name_the_later_one_counts_whatever_became_of_
     assert ledger.is_whole(NAMES[0])
 
 
+def test_where_one_of_two_ledgers_has_no_record_of_a_directory_it_is_in_doubt(case: Case) -> None:
+    with case.fallback.ledger(case.log_dir.path, make=True) as other:
+        assert other is not None
+        other.note(PURGING, [NAMES[0]], durable=True)
+    write_ledger(case.folder, {NAMES[0]: record(0)})
+    entry = case.read().entry_of(NAMES[0])
+    assert entry is not None
+    assert (entry.event, entry.record, entry.in_doubt) == (STAGED, record(0), True)
+
+
 def test_that_a_purge_left_a_directory_is_said_by_both_ledgers_or_by_none(case: Case) -> None:
     for folder in (case.folder, case.elsewhere()):
         write_ledger(folder, {NAMES[0]: record(0)}, (PURGING, NAMES[0]))
