@@ -71,7 +71,8 @@ def _offsets(random: Random) -> None:
 def _salvaged(data: bytes, text: str, rows: list[tuple[str, int, int]]) -> None:
     """What is saved of a checkpoint are the lines that are whole, each with its end."""
     whole = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")[:-1]
-    wanted = {(topic, number): offset for topic, number, offset in rows if f"{topic} {number} {offset}" in whole}
+    entries = {f"{topic} {number} {offset}": ((topic, number), offset) for topic, number, offset in rows}
+    wanted = dict(entries[line] for line in whole if line in entries)
     _expect("what is saved of", data, checkpoint.salvage(data).entries, wanted)
 
 
