@@ -19,7 +19,9 @@ take place.
 
 Where the first one's file cannot be removed, or nobody knows whether it was written, because its disk failed, it may
 call for the change when the disk is back, and the others may hold something else by then. So each of these keeps a file
-that says how the change ended: emptied where it is done, ``given_up`` where it does not take place.
+that says how the change ended: emptied where it is done, ``given_up`` where it does not take place. For the same reason
+the first one keeps a file that says ``given_up`` while another is missing whose file may call for the change. Where one
+did its part of a change that was given up, alone, before it saw such a file, people have to look.
 Source: DESIGN §5; KIP37-3, KIP516-12.
 """
 
@@ -176,6 +178,10 @@ def _part(number: int, key: str, intent: Intent, copies: dict[str, Intent]) -> t
     return intent.of(number) if intent.log_dirs[0] in copies else ()
 
 
+def _has_done_its_part(number: int, copy: Intent | None) -> bool:
+    return copy is not None and not copy.given_up and not copy.of(number)
+
+
 def _read(log_dir: LogDir) -> Intent | None:
     """Read a log dir's file; None: it has none, or the file is invalid and the log dir goes offline."""
     try:
@@ -265,12 +271,15 @@ class _Change:
         """Remove the files, the first log dir's first: without it the others mean nothing.
 
         Where that fails or the first one is missing, the others are left to say how the change ended. Of a change that
-        is given up they say so before.
+        is given up they say so before, and where one of them is missing or cannot say it, the first one is left too.
         """
         first, *others = self.members
         if given_up and self.online[0]:
             word = replace(self.intent.only(()), given_up=True)
             self._each_by_itself(others, lambda log_dir: _write_or_remove(log_dir, word))
+            if not all(self.online):
+                self._each_by_itself([first], lambda log_dir: _write_or_remove(log_dir, word))
+                return
         self._each_by_itself([first], _remove)
         if self.online[0]:
             self._each_by_itself(others, _remove)
@@ -280,17 +289,19 @@ class _Change:
     def give_up_at_last(self, copies: dict[str, Intent]) -> str:
         """Forget, also in log dirs that come back, a change that was given up while they were away; gives a sentence.
 
-        Where the first one did its part by itself before it saw the others again, neither way is open any more.
+        Where one did its part by itself before it saw the others again, neither way is open any more.
         """
-        first = self.intent.log_dirs[0]
-        if first in copies and not copies[first].of(0):
+        keys = self.intent.log_dirs
+        done = [key for number, key in enumerate(keys) if _has_done_its_part(number, copies.get(key))]
+        if done:
             self.all_offline(
-                f"{self.intent.sentence}: this was given up, and {first} did its part before it could see that; "
-                f"look at every log dir with 'logstore scan', then remove its {INTENT_FILE}"
+                f"{self.intent.sentence}: this was given up, and {', '.join(done)} did its part before it could see "
+                f"that; look at every log dir with 'logstore scan', then remove its {INTENT_FILE}"
             )
             return f"{self.intent.sentence}: this can neither be finished nor undone now"
         self.drop_files(given_up=True)
-        where = "everywhere" if self.online[0] else f"and {first} will forget it when it is there"
+        missing = [key for key, online in zip(keys, self.online, strict=True) if not online]
+        where = f"and {', '.join(missing)} will forget it when it is there" if missing else "everywhere"
         return f"{self.intent.sentence}: this was given up, {where}"
 
     def _leave_word(self, *, given_up: bool) -> None:

@@ -341,40 +341,74 @@ class DiesWhenAnnounced(DiskThat):
 
     def rename(self, source: int, name: str, target: int, new_name: str) -> None:
         super().rename(source, name, target, new_name)
-        if new_name == INTENT_FILE:
+        if new_name == INTENT_FILE and os.readlink(f"/proc/self/fd/{target}") == str(self.below):
             self.fails = EVERY_STEP
 
 
-def given_up(paths: list[Path]) -> None:
-    """Have the first disk die just when its file, which decides, has its name; the move is not done."""
-    with opened(*paths, disk=DiesWhenAnnounced(below=paths[0])) as store, pytest.raises(OfflineLogDirError):
+def given_up(paths: list[Path], dies: int) -> None:
+    """Have a disk die just when its file, which calls for the change, has its name; the move is not done."""
+    with opened(*paths, disk=DiesWhenAnnounced(below=paths[dies])) as store, pytest.raises(OfflineLogDirError):
         move_topic(store, "orders", "org")
     assert (lies(paths), holders(paths)) == (BEFORE, [True, True])
 
 
-def test_a_change_that_was_given_up_is_forgotten_when_the_first_log_dir_is_back(paths: list[Path]) -> None:
-    given_up(paths)
+@pytest.mark.parametrize("dies", [0, 1])
+def test_a_change_that_was_given_up_is_forgotten_when_the_log_dir_that_died_is_back(
+    paths: list[Path], dies: int
+) -> None:
+    given_up(paths, dies)
     for _ in range(2):
-        with opened(paths[1]) as store, pytest.raises(ChangeRefusedError, match="not finished"):
+        with opened(paths[1 - dies]) as store, pytest.raises(ChangeRefusedError, match="not finished"):
             create_namespace(store, "net")
         assert holders(paths) == [True, True]
     opened(*paths).close()
     assert (lies(paths), holders(paths)) == (BEFORE, [False, False])
 
 
-def test_a_given_up_change_of_which_the_first_log_dir_did_its_part_alone_takes_both_offline(paths: list[Path]) -> None:
-    given_up(paths)
+def test_which_log_dir_will_forget_a_change_that_was_given_up_is_said(
+    paths: list[Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    given_up(paths, 1)
+    with opened(*paths) as store:
+        key = log_dir_key(store.log_dirs[1])
+    assert "rename topic orders to org:orders: this was given up, everywhere" in caplog.messages
+    given_up(paths, 1)
     opened(paths[0]).close()
-    assert lies(paths) == [AFTER[0], BEFORE[1]]
+    assert caplog.messages[-1].endswith(f"this was given up, and {key} will forget it when it is there")
+
+
+@pytest.mark.parametrize("dies", [0, 1])
+def test_a_given_up_change_of_which_a_log_dir_did_its_part_alone_takes_both_offline(
+    paths: list[Path], dies: int
+) -> None:
+    given_up(paths, dies)
+    opened(paths[dies]).close()
+    assert lies(paths) == [AFTER[at] if at == dies else BEFORE[at] for at in (0, 1)]
     with opened(*paths) as store:
         assert sorted(store.offline) == sorted(map(str, paths))
-        assert "this was given up, and" in store.offline[str(paths[1])]
-        assert f"then remove its {INTENT_FILE}" in store.offline[str(paths[1])]
+        assert "this was given up, and" in store.offline[str(paths[1 - dies])]
+        assert f"then remove its {INTENT_FILE}" in store.offline[str(paths[1 - dies])]
     for path in paths:
         (path / INTENT_FILE).unlink()
     with opened(*paths) as store:
         assert not store.offline
-        assert store.get(TopicPartition("orders", 1)).path == "orders-1"
+        assert store.get(TopicPartition("orders", 1 - dies)).path == f"orders-{1 - dies}"
+
+
+def test_a_change_that_is_given_up_on_a_full_disk_while_another_dies_does_not_take_place(paths: list[Path]) -> None:
+    class Full(DiesWhenAnnounced):
+        """The first disk has no room for another file from then on."""
+
+        def create(self, parent: int, name: str) -> int:
+            if self.fails and os.readlink(f"/proc/self/fd/{parent}") == str(paths[0]):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return super().create(parent, name)
+
+    with opened(*paths, disk=Full(below=paths[1])) as store, pytest.raises(OfflineLogDirError):
+        move_topic(store, "orders", "org")
+    assert holders(paths) == [False, True]
+    opened(*paths).close()
+    assert (lies(paths), holders(paths)) == (BEFORE, [False, False])
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"\xff", b"x" * 100])

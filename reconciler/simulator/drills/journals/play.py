@@ -77,9 +77,7 @@ class Play:
         if len(self.sides) > 1 and random.random() < _STRANGER:
             self._put_stranger()
         if random.random() < (_AWAY if machine.disk.struck else _AT_REST):
-            # Back without those that gave its change up, the first one would do its part, and people had to look then.
-            is_first = has_lost_first or self._is_given_up_somewhere() or random.random() < _FIRST_AWAY
-            away = 0 if is_first else random.randrange(len(machine.log_dirs))
+            away = self._drawn_away(has_lost_first)
             machine.lose(away)
             self._open()
             self._compare(without=away)
@@ -94,10 +92,17 @@ class Play:
             self._open()
             self._compare()
 
-    def _is_given_up_somewhere(self) -> bool:
-        """Whether a log dir's file says that the change is given up; the first one does not know it yet."""
+    def _drawn_away(self, has_lost_first: bool) -> int:
+        """Draw the disk that is away, of a change that was given up one that does not know it.
+
+        Back without those that gave it up, that one would do its part, and people had to look then.
+        """
         files = [f"{path}/{INTENT_FILE}" for path in self._machine.log_dirs]
-        return any(parse_intent(Path(file).read_bytes()).given_up for file in files if os.path.exists(file))
+        knows = [os.path.exists(each) and parse_intent(Path(each).read_bytes()).given_up for each in files]
+        if any(knows):
+            return knows.index(min(knows))
+        is_first = has_lost_first or self._random.random() < _FIRST_AWAY
+        return 0 if is_first else self._random.randrange(len(files))
 
     def _made(self) -> bool:
         """Make the change; gives whether it was cut short so that nobody knows what became of it."""
