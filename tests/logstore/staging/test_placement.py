@@ -82,7 +82,8 @@ def test_a_sibling_that_is_there_already_is_used(broker: LogDir) -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [lambda path: path.write_text("x"), lambda path: path.symlink_to("/tmp"), lambda path: path.symlink_to("x")]
+    "make",
+    [lambda path: path.write_text("x"), lambda path: path.symlink_to(path.parent), lambda path: path.symlink_to("x")],
 )
 def test_something_else_in_place_of_the_sibling_leaves_the_place_within(broker: LogDir, make: Any) -> None:
     make(Path(f"{broker.path}.deleting"))
