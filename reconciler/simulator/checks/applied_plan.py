@@ -20,6 +20,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from layout import partition_metadata
@@ -78,10 +79,7 @@ class FoundDisks:
 def _replicas_below(log_dir: str) -> Iterator[tuple[int, FoundReplica]]:
     for folder, _, names in os.walk(log_dir):
         if partition_metadata.FILE_NAME in names:
-            files = dict[str, bytes]()
-            for name in sorted(names):
-                with open(f"{folder}/{name}", "rb") as file:
-                    files[name] = file.read()
+            files = {name: Path(folder, name).read_bytes() for name in sorted(names)}
             yield os.stat(folder).st_ino, FoundReplica(folder, files)
 
 

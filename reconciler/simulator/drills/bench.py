@@ -16,19 +16,15 @@ from enum import StrEnum
 from random import Random
 from typing import Final
 
-from layout import meta_properties
-from layout.ids import DirectoryId, TopicId
-from layout.meta_properties import MetaProperties
+from layout.ids import TopicId
 from layout.scheme import Scheme
-from logstore import LogDir, LogStore, ManualClock, Settings, StoreOptions
+from logstore import LogStore, ManualClock, Settings, StoreOptions
 from logstore.fs import Directory, make_directory, replace_file, write_new_file
 from logstore.fs.crash_disk import MachineDisks
 from logstore.staging import Placement
 from reconciler.simulator.checks import BrokenInvariantError
+from reconciler.simulator.drills.made import make_log_dir
 
-CLUSTER_ID: Final = "drilled-cluster-00001"
-NODE_ID: Final = 7
-_DATE: Final = "#Thu Jan 01 00:00:00 UTC 1970"
 STRANGERS: Final = (f"gone-0.{'0a' * 16}-stray", f"gone-1.{'0b' * 16}-delete")
 """What a broker has left in its log dirs, which is nobody else's to remove."""
 
@@ -97,14 +93,9 @@ class Bench:
         with Directory.open(os.path.dirname(self.fallback)) as mounted:
             make_directory(disk, mounted, os.path.basename(self.fallback)).close()
         for path in self.log_dirs:
-            directory_id = DirectoryId(bytes.fromhex(disk.unique()))
-            identity = MetaProperties(0, CLUSTER_ID, NODE_ID, directory_id, self.scheme)
-            if self.scheme is not None:
-                LogDir.format(path, identity, disk=disk).close()
-                continue
-            with Directory.open(os.path.dirname(path)) as mounted, make_directory(disk, mounted, "data") as root:
-                replace_file(disk, root, meta_properties.FILE_NAME, meta_properties.encode(identity, _DATE))
-                for name in STRANGERS:
+            make_log_dir(path, disk, disk.names, self.scheme)
+            with Directory.open(path) as root:
+                for name in STRANGERS if self.scheme is None else ():
                     with make_directory(disk, root, name) as stranger:
                         write_new_file(disk, stranger, "00000000000000000000.log", b"a broker's own", durable=True)
 

@@ -27,7 +27,7 @@ from logstore.fs import (
     write_new_file,
 )
 from logstore.fs.crash_disk import MachineDisks, memory_folder
-from reconciler.simulator.checks import BrokenInvariantError
+from reconciler.simulator.checks import BrokenInvariantError, bytes_of
 from reconciler.simulator.drills.bench import PowerCut
 from reconciler.simulator.drills.fault import Fault
 
@@ -240,7 +240,7 @@ class _Game:
     def _look(self) -> None:
         """Compare all of it, and know from then on what it is."""
         for name, may_be in list(self._files.items()):
-            found = _read(f"{self._root}/{name}")
+            found = bytes_of(f"{self._root}/{name}")
             if found not in may_be and name not in self._drafts:
                 raise BrokenInvariantError(f"{name} holds {found!r:.90}, and should hold {may_be!r:.300}")
             self._files[name] = {found}
@@ -251,14 +251,6 @@ class _Game:
             self._directories[name] = set(lies)
             if not lies:
                 del self._directories[name]
-
-
-def _read(path: str) -> _Content:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
 
 
 class _WrongDisk(Disk):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from layout import partition_metadata
 from layout.checkpoint import OFFSET_CHECKPOINTS
@@ -266,10 +267,7 @@ def _directories(log_dir: str) -> Iterator[FoundDirectory]:
             is_prefix = len(os.path.basename(folder)) == _PREFIX_LETTERS and folder.count("/") == root.count("/") + 1
             if is_root or directories or MARKER_FILE in names or (is_prefix and not names):
                 continue
-            files = dict[str, bytes]()
-            for name in names:
-                with open(f"{folder}/{name}", "rb") as file:
-                    files[name] = file.read()
+            files = {name: Path(folder, name).read_bytes() for name in names}
             is_staged = os.path.dirname(folder) in (beside, f"{log_dir}/{STAGING_DIR}") or folder.endswith("-stray")
             path = (
                 folder[len(log_dir) + 1 :]

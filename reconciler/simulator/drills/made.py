@@ -14,8 +14,9 @@ from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore import LogDir
 from logstore.fs import Directory, Disk, make_directory, replace_file, write_new_file
-from reconciler.simulator.drills.bench import CLUSTER_ID, NODE_ID
 
+CLUSTER_ID: Final = "drilled-cluster-00001"
+NODE_ID: Final = 7
 AT: Final = TopicPartition("orders", 0)
 """The replica of a game that has one alone."""
 

@@ -7,20 +7,32 @@ characters. Source: FACTS §1 to §3, §5, §8; KIP516-2, KIP516-4, KIP37-1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
-from reconciler.simulator.drills.formats.messages import play_message
-from reconciler.simulator.drills.formats.names import play_names
-from reconciler.simulator.drills.formats.small_files import play_file
+from reconciler.simulator.drills.formats.messages import MESSAGES
+from reconciler.simulator.drills.formats.names import NAMES
+from reconciler.simulator.drills.formats.small_files import FILES
 from reconciler.simulator.drills.formats.steps import play_steps
 from reconciler.simulator.drills.formats.zookeeper import play_zookeeper
 
 _STEPS_PER_ROUND: Final = 20
 """Steps of a drill for each round of the games."""
 
-_ROUND: Final = (*(4 * (play_names, play_file)), play_steps, play_message)
+
+def _one_of(games: Sequence[tuple[str, Callable[[Random], None]]]) -> Callable[[Random], str]:
+    """Make a game that plays one of several, and gives which."""
+
+    def play(random: Random) -> str:
+        name, act = random.choice(games)
+        act(random)
+        return name
+
+    return play
+
+
+_ROUND: Final = (*(4 * (_one_of(NAMES), _one_of(FILES))), play_steps, _one_of(MESSAGES))
 
 
 def drill_formats(seed: int, reach: Callable[[str], None], steps: int) -> None:

@@ -48,17 +48,6 @@ _CONTRADICTIONS: Final = ("name", "id", "partition", "broker", "zero", "bad")
 _Request = TypeVar("_Request", LeaderAndIsrRequest, StopReplicaRequest)
 
 
-def play_message(random: Random) -> str:
-    """Draw a request in one version, compare its bytes and what is read of them, and damage it; gives what it was.
-
-    Raises:
-        BrokenInvariantError: the bytes are others, or others are accepted.
-    """
-    name, act = random.choice(_GAMES)
-    act(random)
-    return name
-
-
 def _ids(random: Random) -> list[TopicId | None]:
     return [random.choice((None, TopicId(random.randbytes(16)))) for _ in _NAMES]
 
@@ -257,7 +246,7 @@ def _play_ids(random: Random) -> None:
     raise BrokenInvariantError(f"one ID of several topics is accepted: {found_all}")
 
 
-_GAMES: Final[tuple[tuple[str, Callable[[Random], None]], ...]] = (
+MESSAGES: Final[tuple[tuple[str, Callable[[Random], None]], ...]] = (
     ("leader_and_isr", _play_leader_and_isr),
     ("stop_replica", _play_stop_replica),
     ("drawn", _play_drawn),

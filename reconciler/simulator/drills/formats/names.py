@@ -55,17 +55,6 @@ def draw_id(random: Random) -> int:
     return random.choice(_IDS) if random.random() < 0.3 else random.getrandbits(128)
 
 
-def play_names(random: Random) -> str:
-    """Draw a name or an ID, and compare what is made of it; gives what it was.
-
-    Raises:
-        BrokenInvariantError: it is something else than it should be.
-    """
-    name, act = random.choice(_GAMES)
-    act(random)
-    return name
-
-
 def _topic(random: Random) -> str:
     if random.random() < 0.2:
         return random.choice(_TIERS) + random.choice(_ODD)
@@ -227,7 +216,7 @@ def _delay(random: Random) -> None:
         _expect(f"{setting} of {topic} by {given}", Settings(given).of(topic, setting), wanted)
 
 
-_GAMES: Final[tuple[tuple[str, Callable[[Random], None]], ...]] = (
+NAMES: Final[tuple[tuple[str, Callable[[Random], None]], ...]] = (
     ("topic", _full_name),
     ("path", _path),
     ("suffix", _suffixed),

@@ -27,17 +27,6 @@ _SEPARATORS: Final = ("=", " = ", ": ", "\t")
 _WHITE: Final = ("\n", "\r\n", "\r")
 
 
-def play_file(random: Random) -> str:
-    """Draw a file, damage it or not, and compare what is read; gives what it was.
-
-    Raises:
-        BrokenInvariantError: something else is read than is written there.
-    """
-    name, act = random.choice(_GAMES)
-    act(random)
-    return name
-
-
 def _read(act: Callable[[], Any]) -> Any:
     """What a reader gives; where it finds damage, what a broker does about that."""
     try:
@@ -224,7 +213,7 @@ def _escaped(value: str) -> str:
     return value.replace(":", "\\:").replace("=", "\\=")
 
 
-_GAMES: Final[tuple[tuple[str, Callable[[Random], None]], ...]] = (
+FILES: Final[tuple[tuple[str, Callable[[Random], None]], ...]] = (
     ("offsets", _offsets),
     ("offsets", _offsets),
     ("epochs", _epochs),

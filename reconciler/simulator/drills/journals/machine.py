@@ -7,15 +7,14 @@ import os
 from random import Random
 from typing import Final
 
-from layout.ids import DirectoryId
-from layout.meta_properties import MetaProperties
 from layout.scheme import Scheme
-from logstore import LogDir, LogStore, ManualClock, StoreOptions
+from logstore import LogStore, ManualClock, StoreOptions
 from logstore.fs import Directory, make_directory, replace_file, write_new_file
 from logstore.fs.crash_disk import MachineDisks
-from reconciler.simulator.drills.bench import CLUSTER_ID, NODE_ID, PowerCut
+from reconciler.simulator.drills.bench import PowerCut
 from reconciler.simulator.drills.journals.states import STRANGERS_FILE
 from reconciler.simulator.drills.journals.watched import WatchedDisk
+from reconciler.simulator.drills.made import make_log_dir
 
 _REFUSALS: Final = (errno.ENOSPC, errno.EACCES, errno.EMFILE)
 
@@ -39,8 +38,7 @@ class DrilledMachine:
         self.disk.names = Random(random.getrandbits(32))
         self.log_dirs = self.disks.log_dirs
         for path in self.log_dirs:
-            directory_id = DirectoryId(bytes.fromhex(self.disk.unique()))
-            LogDir.format(path, MetaProperties(0, CLUSTER_ID, NODE_ID, directory_id, scheme), disk=self.disk).close()
+            make_log_dir(path, self.disk, self.disk.names, scheme)
         self.store = self._opened()
 
     def _opened(self) -> LogStore:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -131,7 +132,7 @@ def play_ledger(random: Random) -> str:
                     game.look()
                     for _ in range(random.randint(1, _CHANGES)):
                         game.change(ledger)
-                if _content(copy) != before:
+                if Path(copy.path, LEDGER_FILE).read_bytes() != before:
                     raise BrokenInvariantError("a ledger that was copied by hard links has changed in the copy too")
                 game.disk.unlink(copy.descriptor, LEDGER_FILE)
     return "ledger_pages"
@@ -140,12 +141,7 @@ def play_ledger(random: Random) -> str:
 def _copied(game: _Game, copy: Directory) -> bytes:
     """Copy the ledger by a hard link, as ``cp -al`` does; gives its bytes."""
     game.disk.link(game.folder.descriptor, LEDGER_FILE, copy.descriptor, LEDGER_FILE)
-    return _content(copy)
-
-
-def _content(folder: Directory) -> bytes:
-    with open(f"{folder.path}/{LEDGER_FILE}", "rb") as file:
-        return file.read()
+    return Path(copy.path, LEDGER_FILE).read_bytes()
 
 
 def _fill(game: _Game) -> None:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -121,7 +122,7 @@ class Machine:
         folder, name = os.path.split(path)
         if change in (Fate.REWRITTEN, Fate.GROWN):
             with Directory.open(path) as replica:
-                data = _read(f"{path}/{LOG_FILE}")
+                data = Path(path, LOG_FILE).read_bytes()
                 data = data + b"more" if change is Fate.GROWN else bytes(each ^ 1 for each in data)
                 replace_file(self._disk, replica, LOG_FILE, data)
             self._writes += 1
@@ -150,13 +151,12 @@ class Machine:
 
     def bytes_of_all(self) -> dict[str, bytes]:
         """Read every file; gives path → bytes."""
-        return {f"{path}/{name}": _read(f"{path}/{name}") for path, _, names in os.walk(self._folder) for name in names}
+        return {
+            f"{path}/{name}": Path(path, name).read_bytes()
+            for path, _, names in os.walk(self._folder)
+            for name in names
+        }
 
 
 def _files(path: str) -> dict[str, bytes]:
-    return {name: _read(f"{path}/{name}") for name in sorted(os.listdir(path))}
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
+    return {name: Path(path, name).read_bytes() for name in sorted(os.listdir(path))}

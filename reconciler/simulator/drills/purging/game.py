@@ -17,21 +17,21 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from layout import meta_properties, partition_metadata
-from layout.ids import DirectoryId, TopicId
-from layout.meta_properties import MetaProperties
+from layout import partition_metadata
+from layout.ids import TopicId
 from layout.scheme import Scheme
 from layout.topic import TopicPartition
 from logstore import LogDir, LogStore, LogStoreError, StoreOptions
-from logstore.fs import Directory, make_directory, replace_file, sync_all, write_new_file
+from logstore.fs import Directory, make_directory, sync_all, write_new_file
 from logstore.fs.crash_disk import MachineDisks
 from logstore.log_dir import StagingBeside
 from logstore.purge import LogDirPurge, PurgeRules, Throttle, purge
 from logstore.staging import Candidate, Placement, Staged, list_staged, restore, stage
 from reconciler.simulator.checks import BrokenInvariantError
-from reconciler.simulator.drills.bench import CLUSTER_ID, NODE_ID, PowerCut
+from reconciler.simulator.drills.bench import PowerCut
 from reconciler.simulator.drills.clock import WaitingClock
 from reconciler.simulator.drills.fault import Fault, open_after
+from reconciler.simulator.drills.made import make_log_dir
 from reconciler.simulator.drills.purging.one_shot import OneShot
 
 _BLOCK: Final = 4096
@@ -99,10 +99,9 @@ class PurgeGame:
         self._clock, self._topic_id = WaitingClock(), TopicId(random.randbytes(16))
         self._replicas: list[_Replica] = []
         disk, scheme = disks.disk, Scheme.FLAT if self._placement is Placement.INSIDE else None
-        identity = MetaProperties(0, CLUSTER_ID, NODE_ID, DirectoryId(bytes.fromhex(disk.unique())), scheme)
-        with Directory.open(self._mounted) as mounted, make_directory(disk, mounted, "data") as root:
+        with Directory.open(self._mounted) as mounted:
             make_directory(disk, mounted, _OUTSIDE).close()
-            replace_file(disk, root, meta_properties.FILE_NAME, meta_properties.encode(identity, "#a drill"))
+        make_log_dir(self._path, disk, disk.names, scheme)
         self._log_dir = LogDir.open(self._path, disk=disk)
 
     def end(self) -> None:

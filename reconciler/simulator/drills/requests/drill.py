@@ -28,10 +28,11 @@ from reconciler.protocol import (
     TopicState,
 )
 from reconciler.simulator.checks import BrokenInvariantError
-from reconciler.simulator.drills.bench import NODE_ID, Bench, FaultKind, PowerCut
+from reconciler.simulator.drills.bench import Bench, FaultKind, PowerCut
 from reconciler.simulator.drills.game import Game
 from reconciler.simulator.drills.kept_replicas import Kept, State, Where
 from reconciler.simulator.drills.looking import settle
+from reconciler.simulator.drills.made import NODE_ID
 from reconciler.simulator.drills.moves import fill_rest
 from reconciler.simulator.drills.requests.oracle import Expected, Known, new_topic_id
 

@@ -26,9 +26,9 @@ from reconciler.protocol import (
     StopTopic,
     TopicState,
 )
-from reconciler.simulator.drills.bench import NODE_ID
 from reconciler.simulator.drills.game import Game
 from reconciler.simulator.drills.kept_replicas import Kept, State, Where
+from reconciler.simulator.drills.made import NODE_ID
 
 _NOT_COMPARED = (-1, -2)
 

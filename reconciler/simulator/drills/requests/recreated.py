@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -85,8 +86,7 @@ class _Recreation:
             list[bytes](),
         )
         for path in places:
-            with open(f"{path}/{partition_metadata.FILE_NAME}", "rb") as file:
-                before.append(file.read())
+            before.append(Path(path, partition_metadata.FILE_NAME).read_bytes())
             another = partition_metadata.encode(TopicId(self.random.randbytes(16)))
             game.bench.write(path, partition_metadata.FILE_NAME, another)
         request = self._request(self.epoch + 1, new=self.random.random() < 0.5)

@@ -32,9 +32,10 @@ from reconciler.protocol import (
     TopicState,
 )
 from reconciler.simulator.checks import BrokenInvariantError
-from reconciler.simulator.drills.bench import NODE_ID, Bench
+from reconciler.simulator.drills.bench import Bench
 from reconciler.simulator.drills.kept_replicas import NUMBER_FILE
 from reconciler.simulator.drills.looking import path_of
+from reconciler.simulator.drills.made import NODE_ID
 
 OF_THE_DISK: Final = (errno.EIO, errno.EROFS, errno.ENXIO, errno.ESTALE)
 """Numbers of errors after which a log dir is offline."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from random import Random
 
 from layout import partition_metadata
@@ -23,8 +24,7 @@ def copies(bench: Bench, random: Random) -> None:
     with Directory.open(other) as root:
         make_directory(bench.disks.disk, root, str(AT)).close()
     for name in sorted(os.listdir(path)):
-        with open(f"{path}/{name}", "rb") as file:
-            bench.write(f"{other}/{AT}", name, file.read())
+        bench.write(f"{other}/{AT}", name, Path(path, name).read_bytes())
     bench.open()
     copies = [bench.store.get(AT), *bench.store.duplicates]
     expect("where a partition with two copies lies", {each.log_dir for each in copies}, set(bench.log_dirs))
@@ -63,8 +63,7 @@ def unreadable(bench: Bench, random: Random) -> None:
     try:
         found = bench.store.assign_topic_id(AT, wanted)
     except InconsistentTopicIdError:
-        with open(f"{path}/{partition_metadata.FILE_NAME}", "rb") as file:
-            expect("a partition.metadata that cannot be read", file.read(), data)
+        expect("a partition.metadata that cannot be read", Path(path, partition_metadata.FILE_NAME).read_bytes(), data)
         return
     raise BrokenInvariantError(f"a topic ID is written over {data!r}: {found}")
 

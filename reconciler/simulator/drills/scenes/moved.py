@@ -7,6 +7,7 @@ the move is left but the original, which is staged.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -102,8 +103,7 @@ def _look(bench: Bench, topic_id: TopicId, offsets: Offsets) -> None:
     expect("the entries of a moved replica", entries, {each: {} for each in bench.log_dirs} | {found.log_dir: offsets})
     path = f"{found.log_dir}/{found.path}"
     expect("its files", sorted(os.listdir(path)), sorted((NUMBER_FILE, partition_metadata.FILE_NAME)))
-    with open(f"{path}/{NUMBER_FILE}", "rb") as file:
-        expect("its number", file.read(), NUMBER)
+    expect("its number", Path(path, NUMBER_FILE).read_bytes(), NUMBER)
     for log_dir in bench.log_dirs:
         left = [each for each in os.listdir(log_dir) if each.endswith(_LEFT[bench.scheme is None :])]
         expect(f"what is left of a copy in {log_dir}", left, [])

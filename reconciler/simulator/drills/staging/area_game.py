@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from layout import meta_properties, partition_metadata
+from layout import partition_metadata
 from layout.checkpoint import OFFSET_CHECKPOINTS
-from layout.ids import DirectoryId, TopicId
-from layout.meta_properties import MetaProperties
+from layout.ids import TopicId
 from layout.ours import LedgerEvent
 from layout.scheme import LEDGER_FILE, Scheme
 from layout.topic import TopicPartition
 from logstore import ChangeRefusedError, LogDir, LogStore, LogStoreError, StoreOptions
-from logstore.fs import Directory, make_directory, replace_file, write_new_file
+from logstore.fs import Directory, make_directory, write_new_file
 from logstore.fs.crash_disk import MachineDisks
 from logstore.log_dir import FallbackRecords
 from logstore.purge import PurgeRules, Throttle, purge
@@ -37,10 +36,11 @@ from logstore.staging import (
     stage,
 )
 from reconciler.simulator.checks import BrokenInvariantError
-from reconciler.simulator.drills.bench import CLUSTER_ID, NODE_ID, PowerCut
+from reconciler.simulator.drills.bench import PowerCut
 from reconciler.simulator.drills.clock import WaitingClock
 from reconciler.simulator.drills.fault import Fault, open_after
 from reconciler.simulator.drills.kept_replicas import NUMBER_FILE, Where
+from reconciler.simulator.drills.made import make_log_dir
 from reconciler.simulator.drills.staging.damage import damage_line
 
 _REPLICAS: Final = 6
@@ -109,9 +109,8 @@ class AreaGame:
 
     def _make(self) -> None:
         disk, scheme = self._disks.disk, Scheme.FLAT if self._placement is Placement.INSIDE else None
-        identity = MetaProperties(0, CLUSTER_ID, NODE_ID, DirectoryId(bytes.fromhex(disk.unique())), scheme)
-        with Directory.open(os.path.dirname(self._path)) as mounted, make_directory(disk, mounted, "data") as root:
-            replace_file(disk, root, meta_properties.FILE_NAME, meta_properties.encode(identity, "#a drill"))
+        make_log_dir(self._path, disk, disk.names, scheme)
+        with Directory.open(self._path) as root:
             for name in (*(f"orders-{number}" for number in range(_REPLICAS)), *([] if scheme else [_STRAY])):
                 with make_directory(disk, root, name) as made:
                     data = partition_metadata.encode(self._topic_id)

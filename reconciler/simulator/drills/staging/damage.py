@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
 
@@ -45,8 +46,7 @@ class Damaged(NamedTuple):
 
 def damage_line(disk: Disk, folder: Directory, random: Random) -> Damaged | None:
     """Change one byte of a line about a directory, which a mark says to be durable; None: there is no such line."""
-    with open(f"{folder.path}/{LEDGER_FILE}", "rb") as file:
-        pieces = file.read().rstrip(b"\0").split(b"\n")
+    pieces = Path(folder.path, LEDGER_FILE).read_bytes().rstrip(b"\0").split(b"\n")
     values = [_values(each) for each in pieces]
     durable = max((value[1] for value in values if value[0] == "mark"), default=0)
     ends = [sum(len(each) + 1 for each in pieces[: place + 1]) for place in range(len(pieces))]
