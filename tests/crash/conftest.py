@@ -51,40 +51,23 @@ def small_ledgers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "PURGE_BYTES", SPACE // 4)
 
 
-@pytest.fixture
-def crash(scratch: str, record_property: Callable[[str, object], None]) -> Driver:
-    """``crash(history)``: crash it everywhere, and count the states in the sum at the end."""
+def _driver(drive: Callable[..., Tried], counted_as: str) -> Any:
+    """``name(history)``: drive a history, and count its cases in the sum at the end."""
 
-    def run(history: History, **options: Any) -> Tried:
-        tried = crash_everywhere(history, scratch, **options)
-        record_property(_CRASHES, tried.cases)
-        return tried
+    def made(scratch: str, record_property: Callable[[str, object], None]) -> Driver:
+        def run(history: History, **options: Any) -> Tried:
+            tried = drive(history, scratch, **options)
+            record_property(counted_as, tried.cases)
+            return tried
 
-    return run
+        return run
 
-
-@pytest.fixture
-def crash_after_failure(scratch: str, record_property: Callable[[str, object], None]) -> Driver:
-    """``crash_after_failure(history)``: let each step fail, then crash; counted with the other states."""
-
-    def run(history: History, **options: Any) -> Tried:
-        tried = crash_after_failures(history, scratch, **options)
-        record_property(_CRASHES, tried.cases)
-        return tried
-
-    return run
+    return pytest.fixture(made)
 
 
-@pytest.fixture
-def fail(scratch: str, record_property: Callable[[str, object], None]) -> Driver:
-    """``fail(history)``: let each of its steps fail, and count the failures in the sum at the end."""
-
-    def run(history: History, **options: Any) -> Tried:
-        tried = fail_everywhere(history, scratch, **options)
-        record_property(_FAILURES, tried.cases)
-        return tried
-
-    return run
+crash = _driver(crash_everywhere, _CRASHES)
+crash_after_failure = _driver(crash_after_failures, _CRASHES)
+fail = _driver(fail_everywhere, _FAILURES)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -86,6 +86,26 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperSer
     if shutil.which("java") is None:
         pytest.skip("there is no java on the path")
     yield ZooKeeperServer(jars, tmp_path_factory.mktemp("zookeeper"))
+
+
+@pytest.fixture(scope="module")
+def server(zookeeper: ZooKeeperServer) -> Iterator[ZooKeeperServer]:
+    """A running server."""
+    with zookeeper:
+        yield zookeeper
+
+
+def below_chroot(server: Any, request: pytest.FixtureRequest, nodes: Mapping[str, bytes]) -> Iterator[Any]:
+    """A client below a chroot of a test's own, which holds some nodes."""
+    client = server.connect()
+    chroot = "/kafka-" + "".join(each if each.isalnum() else "-" for each in request.node.name)
+    client.ensure_path(chroot)
+    client.chroot = chroot
+    for path, data in nodes.items():
+        client.create(path, data, makepath=True)
+    yield client
+    client.stop()
+    client.close()
 
 
 def _free_port() -> int:

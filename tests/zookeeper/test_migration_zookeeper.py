@@ -13,6 +13,7 @@ from layout.ids import TopicId
 from reconciler.cli import logstore
 from reconciler.sources.zookeeper import decode_topic
 from reconciler.topic_ids import TopicIdState, assign_topic_id, connect, read_cluster
+from tests.zookeeper.conftest import below_chroot
 
 pytestmark = pytest.mark.zookeeper
 
@@ -33,25 +34,11 @@ NODES: dict[str, object] = {
 }
 
 
-@pytest.fixture(scope="module")
-def server(zookeeper: Any) -> Iterator[Any]:
-    with zookeeper:
-        yield zookeeper
-
-
 @pytest.fixture
 def client(server: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A client below a chroot of this test's own, which holds the nodes of a cluster without a controller."""
-    client = server.connect()
-    chroot = f"/kafka-{request.node.name.replace('[', '-').strip(']')}"
-    client.ensure_path(chroot)
-    client.chroot = chroot
-    for path, content in NODES.items():
-        data = content.encode() if isinstance(content, str) else json.dumps(content).encode()
-        client.create(path, data, makepath=True)
-    yield client
-    client.stop()
-    client.close()
+    contents = {path: each if isinstance(each, str) else json.dumps(each) for path, each in NODES.items()}
+    yield from below_chroot(server, request, {path: each.encode() for path, each in contents.items()})
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from reconciler.sources.zookeeper import (
     node_at,
 )
 from reconciler.topic_ids import connect
+from tests.zookeeper.conftest import below_chroot
 
 pytestmark = pytest.mark.zookeeper
 
@@ -42,24 +43,10 @@ ANN = Acl("User:ann", AclOperation.ALL)
 CONFIG, ACLS = "/config/topics/org/apache", "/kafka-acl/Namespace/org/apache"
 
 
-@pytest.fixture(scope="module")
-def server(zookeeper: Any) -> Iterator[Any]:
-    with zookeeper:
-        yield zookeeper
-
-
 @pytest.fixture
 def client(server: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A client below a chroot of this test's own, which holds the nodes of a cluster."""
-    client = server.connect()
-    chroot = f"/kafka-{request.node.name.replace('[', '-').strip(']').replace(' ', '-')}"
-    client.ensure_path(chroot)
-    client.chroot = chroot
-    for path, data in NODES.items():
-        client.create(path, data, makepath=True)
-    yield client
-    client.stop()
-    client.close()
+    yield from below_chroot(server, request, NODES)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -18,15 +17,10 @@ from tests.crash.images import Tree, digest, read_image, read_tree, write_image
 from tests.crash.recording_disk import RecordingDisk
 from tests.crash.steps import Done
 from tests.logstore.fs.crash_disk.random_steps import Step, build, did, left, random_steps, random_tree
-from tests.reconciler.simulator.machine.disk_folders import Fresh, fresh_folders
+from tests.reconciler.simulator.machine.disk_folders import Fresh
 
 BOUND = 1 << 14
 BATCHES, PER_BATCH, STEPS = 8, 60, 14
-
-
-@pytest.fixture
-def fresh() -> Iterator[Fresh]:
-    yield from fresh_folders()
 
 
 def allowed(tree: Tree, steps: list[Step], root: str) -> tuple[set[bytes], list[str]]:

@@ -26,16 +26,11 @@ from logstore.log_dir import LogDir
 from logstore.store import LogStore, StoreOptions
 from tests.crash.by_path import ByPath
 from tests.crash.images import read_tree
-from tests.reconciler.simulator.machine.disk_folders import Fresh, fresh_folders
+from tests.reconciler.simulator.machine.disk_folders import Fresh
 
 staging = import_module("logstore.staging.run")
 
 ORDERS_ID = TopicId.parse("UXyU9i5ARn6W00ON2taeWA")
-
-
-@pytest.fixture
-def fresh() -> Iterator[Fresh]:
-    yield from fresh_folders()
 
 
 def orders(number: int) -> TopicPartition:

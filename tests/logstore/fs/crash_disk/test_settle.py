@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from random import Random
-
-import pytest
 
 from logstore.fs.crash_disk import MachineDisks, Volume
 from logstore.fs.crash_disk.settle import settle
 from tests.crash.by_path import ByPath
 from tests.crash.images import read_tree
-from tests.reconciler.simulator.machine.disk_folders import Fresh, fresh_folders
-
-
-@pytest.fixture
-def fresh() -> Iterator[Fresh]:
-    yield from fresh_folders()
+from tests.reconciler.simulator.machine.disk_folders import Fresh
 
 
 class LosesAll(Random):

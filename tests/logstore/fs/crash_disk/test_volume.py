@@ -17,7 +17,7 @@ from logstore.fs.crash_disk import PLAIN, CrashDisk, MachineDisks, Volume, copy_
 from logstore.fs.crash_disk.volume import parent_of, read, rewrite
 from tests.crash.by_path import ByPath
 from tests.crash.images import digest, read_image, read_tree
-from tests.reconciler.simulator.machine.disk_folders import Fresh, fresh_folders
+from tests.reconciler.simulator.machine.disk_folders import Fresh
 
 
 @pytest.fixture
@@ -71,11 +71,6 @@ def test_a_file_is_rewritten_in_place(tmp_path: Path, wanted: bytes) -> None:
     inode = file.stat().st_ino
     rewrite(str(tmp_path), "d/f", b"abcd", wanted)
     assert (read(str(file)), file.stat().st_ino) == (wanted, inode)
-
-
-@pytest.fixture
-def fresh() -> Iterator[Fresh]:
-    yield from fresh_folders()
 
 
 def test_a_disk_that_is_back_holds_what_it_held_in_other_files(fresh: Fresh) -> None:

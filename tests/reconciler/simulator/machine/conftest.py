@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from tests.reconciler.simulator.machine.brokers import Brokers
+from tests.reconciler.simulator.machine.disk_folders import fresh_folders
+
+fresh = pytest.fixture(fresh_folders)
 
 
 @pytest.fixture

@@ -10,12 +10,7 @@ import pytest
 from logstore.fs.crash_disk import MachineDisks
 from reconciler.simulator.kernel.faults import KINDS
 from reconciler.simulator.machine import faults_while_running, faults_while_stopped
-from tests.reconciler.simulator.machine.disk_folders import Fresh, fresh_folders
-
-
-@pytest.fixture
-def fresh() -> Iterator[Fresh]:
-    yield from fresh_folders()
+from tests.reconciler.simulator.machine.disk_folders import Fresh
 
 
 @pytest.fixture
