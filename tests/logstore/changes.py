@@ -10,9 +10,16 @@ from typing import Any
 
 from layout.ids import TopicId
 from layout.topic import TopicPartition
-from logstore.fs import Disk
 from logstore.store import LogStore
-from tests.logstore.engine import Picture, contents_as_told, formatted, opened, read_offsets, without_copy_numbers
+from tests.logstore.engine import (
+    HookedDisk,
+    Picture,
+    contents_as_told,
+    formatted,
+    opened,
+    read_offsets,
+    without_copy_numbers,
+)
 
 ORDERS = TopicId.parse("UXyU9i5ARn6W00ON2taeWA")
 CLICKS = TopicId.parse("AtgGav8yQjiaJ3rTXE7VCA")
@@ -23,7 +30,7 @@ class PowerCutError(Exception):
     """The machine stops."""
 
 
-class DyingDisk(Disk):
+class DyingDisk(HookedDisk):
     """Stops the machine just before one step, counted from when it is armed; no further step is taken.
 
     Attributes:
@@ -38,25 +45,13 @@ class DyingDisk(Disk):
         """Allow a number of further steps."""
         self.left = steps
 
-    def _step(self) -> None:
+    def before(self, what: str, *arguments: Any) -> None:
+        if self.at is not None and self.at == (what, arguments[1] if len(arguments) > 1 else ""):
+            self.arm(0)
         if self.left is not None:
             if self.left == 0:
                 raise PowerCutError
             self.left -= 1
-
-
-def _counted(name: str) -> Callable[..., Any]:
-    def method(self: DyingDisk, *args: Any) -> Any:
-        if self.at is not None and self.at == (name, args[1] if len(args) > 1 else ""):
-            self.arm(0)
-        self._step()
-        return getattr(Disk, name)(self, *args)
-
-    return method
-
-
-for _name in [name for name in vars(Disk) if not name.startswith("_")]:
-    setattr(DyingDisk, _name, _counted(_name))
 
 
 def two_disks(folder: Path, scheme: str = "namespaced") -> list[Path]:

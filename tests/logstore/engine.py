@@ -8,6 +8,7 @@ import re
 import stat
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from layout import checkpoint
 from layout.ids import DirectoryId, TopicId
@@ -35,6 +36,7 @@ OTHER_ID = TopicId.parse("AtgGav8yQjiaJ3rTXE7VCA")
 ORDERS = TopicPartition("orders", 0)
 HOUR_MS = 3_600_000
 NOW_MS = 1_700_000_000_000
+_COUNTED = {"create", "write", "sync", "sync_file_system", "mkdir", "rename", "link", "unlink", "rmdir"}
 SHIPPED = f"version: 0\ntopic_id: {ORDERS_ID}".encode()
 
 
@@ -106,7 +108,26 @@ def delay(milliseconds: int, scope: str = "") -> Settings:
     return Settings({scope: {STALE_DELAY: milliseconds}})
 
 
-class DiskThat(Disk):
+class HookedDisk(Disk):
+    """Calls ``before`` before each change, with the method's name and what it is given."""
+
+    def before(self, what: str, *arguments: Any) -> None:
+        raise NotImplementedError
+
+
+def _hooked(what: str) -> Callable[..., Any]:
+    def change(self: HookedDisk, *arguments: Any) -> Any:
+        self.before(what, *arguments)
+        return getattr(Disk, what)(self, *arguments)
+
+    return change
+
+
+for _name in [name for name, each in vars(Disk).items() if callable(each) and not name.startswith("_")]:
+    setattr(HookedDisk, _name, _hooked(_name))
+
+
+class DiskThat(HookedDisk):
     """Fails certain calls with one error, on demand.
 
     Attributes:
@@ -123,11 +144,15 @@ class DiskThat(Disk):
         self.calls: dict[str, int] = {}
         self.synced: list[str] = []
 
-    def _step(self, what: str, descriptor: int) -> None:
+    def before(self, what: str, *arguments: Any) -> None:
+        if what not in _COUNTED or (what == "write" and not arguments[1]):
+            return
+        if what == "mkdir" and arguments[1] in os.listdir(arguments[0]):
+            return
         self.calls[what] = self.calls.get(what, 0) + 1
         if what not in self.fails:
             return
-        place = os.readlink(f"/proc/self/fd/{descriptor}")
+        place = os.readlink(f"/proc/self/fd/{arguments[2 if what == 'link' else 0]}")
         if self.below is not None and not f"{place}/".startswith(f"{self.below}/"):
             return
         if self.after:
@@ -135,46 +160,9 @@ class DiskThat(Disk):
             return
         raise OSError(self.number, os.strerror(self.number))
 
-    def create(self, parent: int, name: str) -> int:
-        self._step("create", parent)
-        return super().create(parent, name)
-
-    def write(self, descriptor: int, data: bytes) -> None:
-        if data:
-            self._step("write", descriptor)
-        super().write(descriptor, data)
-
     def sync(self, descriptor: int) -> None:
-        self._step("sync", descriptor)
         super().sync(descriptor)
         self.synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
-
-    def sync_file_system(self, descriptor: int) -> bool:
-        self._step("sync_file_system", descriptor)
-        return super().sync_file_system(descriptor)
-
-    def mkdir(self, parent: int, name: str) -> None:
-        try:
-            os.stat(name, dir_fd=parent, follow_symlinks=False)
-        except FileNotFoundError:
-            self._step("mkdir", parent)
-        super().mkdir(parent, name)
-
-    def rename(self, source: int, name: str, target: int, new_name: str) -> None:
-        self._step("rename", source)
-        super().rename(source, name, target, new_name)
-
-    def link(self, source: int, name: str, target: int, new_name: str) -> None:
-        self._step("link", target)
-        super().link(source, name, target, new_name)
-
-    def unlink(self, parent: int, name: str) -> None:
-        self._step("unlink", parent)
-        super().unlink(parent, name)
-
-    def rmdir(self, parent: int, name: str) -> None:
-        self._step("rmdir", parent)
-        super().rmdir(parent, name)
 
 
 class FullDisk(DiskThat):
@@ -215,29 +203,17 @@ def ledger_events(root: Path) -> dict[str, LedgerEvent]:
     return {name: entry.event for name, entry in ledger_entries(root).items()}
 
 
-class SwappingDisk(Disk):
+class SwappingDisk(HookedDisk):
     """Calls a function once, just before the first rename or removal of a name: the moment between check and use."""
 
     def __init__(self, name: str, swap: Callable[[], object], *methods: str) -> None:
         self.name, self.swap, self.methods = name, swap, methods or ("rename", "unlink", "rmdir")
         self.swapped = False
 
-    def _before(self, method: str, name: str) -> None:
-        if not self.swapped and method in self.methods and name == self.name:
+    def before(self, what: str, *arguments: Any) -> None:
+        if not self.swapped and what in self.methods and arguments[1] == self.name:
             self.swapped = True
             self.swap()
-
-    def rename(self, source: int, name: str, target: int, new_name: str) -> None:
-        self._before("rename", name)
-        super().rename(source, name, target, new_name)
-
-    def unlink(self, parent: int, name: str) -> None:
-        self._before("unlink", name)
-        super().unlink(parent, name)
-
-    def rmdir(self, parent: int, name: str) -> None:
-        self._before("rmdir", name)
-        super().rmdir(parent, name)
 
 
 Picture = dict[str, tuple[object, ...]]

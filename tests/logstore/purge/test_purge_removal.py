@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,7 @@ from tests.logstore.engine import (
     NOW_MS,
     ORDERS_ID,
     DiskThat,
+    HookedDisk,
     SwappingDisk,
     candidate,
     fill,
@@ -38,23 +40,15 @@ DUE_MS = NOW_MS + 1000
 NAME = f"{ORDERS_ID}_0"
 
 
-class Noting(Disk):
+class Noting(HookedDisk):
     """Notes what is asked of it."""
 
     def __init__(self) -> None:
         self.steps: list[str] = []
 
-    def truncate(self, descriptor: int, length: int) -> None:
-        self.steps.append(f"truncate {length}")
-        super().truncate(descriptor, length)
-
-    def unlink(self, parent: int, name: str) -> None:
-        self.steps.append(f"unlink {name}")
-        super().unlink(parent, name)
-
-    def rmdir(self, parent: int, name: str) -> None:
-        self.steps.append(f"rmdir {name}")
-        super().rmdir(parent, name)
+    def before(self, what: str, *arguments: Any) -> None:
+        if what in ("truncate", "unlink", "rmdir"):
+            self.steps.append(f"{what} {arguments[1]}")
 
 
 class Case:

@@ -38,6 +38,7 @@ from tests.logstore.engine import (
     ORDERS_ID,
     OTHER_ID,
     DiskThat,
+    HookedDisk,
     SwappingDisk,
     candidate,
     contents,
@@ -908,21 +909,13 @@ def test_a_batch_that_the_system_refuses_leaves_those_before_it_staged_and_its_o
 def test_a_later_failure_is_undone_up_to_the_last_batch_that_was_reported(
     path: Path, method: str, number: int, first_live: int
 ) -> None:
-    class FailsOnce(Disk):
+    class FailsOnce(HookedDisk):
         left = 0
 
-        def _call(self, what: str) -> None:
+        def before(self, what: str, *_: Any) -> None:
             self.left -= what == method
             if what == method and self.left == 0:
                 raise OSError(errno.EACCES, os.strerror(errno.EACCES))
-
-        def rename(self, source: int, name: str, target: int, new_name: str) -> None:
-            self._call("rename")
-            super().rename(source, name, target, new_name)
-
-        def sync(self, descriptor: int) -> None:
-            self._call("sync")
-            super().sync(descriptor)
 
     reported: list[Any] = []
     candidates, disk = many(path, 12), FailsOnce()
