@@ -195,12 +195,11 @@ class Cluster:
         self.brokers[number].stop()
         self._wait_for(self._running())
 
-    def kill_broker(self, number: int, *, wait: bool = True) -> None:
-        """Kill one broker (SIGKILL); with ``wait``, wait until the others know, which takes seconds in KRaft."""
+    def kill_broker(self, number: int) -> None:
+        """Kill one broker (SIGKILL), and wait until the others know, which takes seconds in KRaft."""
         self.brokers[number].kill()
         self._sign_off(self.brokers[number])
-        if wait:
-            self._wait_for(self._running())
+        self._wait_for(self._running())
 
     def restart_broker(self, number: int) -> Broker:
         """Stop one broker cleanly and start it again."""
@@ -218,9 +217,7 @@ class Cluster:
         self._wait_for(self._running())
         until(f"the brokers have forgotten {name}", lambda: name not in self.client.topic_names())
 
-    def recreate_topic(
-        self, name: str, assignment: Sequence[Sequence[int]], settings: Mapping[str, str] | None = None
-    ) -> Topic:
+    def recreate_topic(self, name: str, assignment: Sequence[Sequence[int]]) -> Topic:
         """Delete a topic and create it anew, with another ID, though some of its brokers may be down.
 
         Those that are down keep their replicas of the old one and meet the new one when they are started. In ZooKeeper
@@ -241,7 +238,7 @@ class Cluster:
             )
         if hangs:
             self.forget_topic(name)
-        return self.client.create_topic(name, assignment, settings)
+        return self.client.create_topic(name, assignment)
 
     def reassign(
         self,

@@ -21,9 +21,9 @@ class PurgeProgress:
     A file that cannot be written holds up nothing: the purge writes it once more at its end, and says so then.
     """
 
-    def __init__(self, path: str, command: str = "purge", *, every_s: float | None = None) -> None:
+    def __init__(self, path: str, *, every_s: float | None = None) -> None:
         """Take the path of the file, which was checked, and the shortest time between two writes in seconds."""
-        self._path, self._command = path, command
+        self._path = path
         self._every_s = PROGRESS_S if every_s is None else every_s
         self._adding = threading.Lock()
         self._directories = self._bytes = 0
@@ -37,7 +37,7 @@ class PurgeProgress:
             if time.monotonic() < self._next:
                 return
             self._next = math.inf  # one worker writes at a time, and none again after a failure
-            readings = Readings(self._command)
+            readings = Readings("purge")
             read_purge_under_way(readings, self._directories, self._bytes, time.time())
         with suppress(OSError):
             publish_file(self._path, exposition(readings))

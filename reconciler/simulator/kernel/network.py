@@ -77,9 +77,9 @@ class SimulatedNetwork:
         else:
             lost, doubled = self._goes_wrong("loss"), self._goes_wrong("double")
             if not lost:
-                self._send(call, self._travel("delay"), passed=self._goes_wrong("reorder"))
+                self._send(call, self._travel(), passed=self._goes_wrong("reorder"))
             if doubled:
-                self._send(call, self._travel("delay"), passed=True)
+                self._send(call, self._travel(), passed=True)
 
     def cut(self, machine: str, others: Iterable[str], for_ms: int) -> None:
         """Let nothing through between a machine and some others for a while; messages on their way are lost."""
@@ -103,10 +103,10 @@ class SimulatedNetwork:
             elif call.receiver == machine and not call.is_answered:
                 self._later(call, self._random.randint(*_BROKEN_MS), None, "connection lost")
 
-    def _travel(self, kind: str) -> int:
+    def _travel(self) -> int:
         """Draw how long a message takes; both numbers are drawn always, so that a rate does not change later draws."""
         latency, late = self._random.randint(*_LATENCY_MS), self._random.randint(*_LATE_MS)
-        return late if self._goes_wrong(kind) else latency
+        return late if self._goes_wrong("delay") else latency
 
     def _in_order(self, sender: str, receiver: str, travel_ms: int, *, answer: bool) -> int:
         """Return how long a message takes that may not pass earlier ones."""
@@ -147,7 +147,7 @@ class SimulatedNetwork:
             call.is_answered = True
             self._later(call, 0, response, "answer")
             return
-        travel_ms = self._in_order(call.receiver, call.sender, self._travel("delay"), answer=True)
+        travel_ms = self._in_order(call.receiver, call.sender, self._travel(), answer=True)
         if self._goes_wrong("answer_loss") or self._is_cut(call.sender, call.receiver):
             return
         call.is_answered = True

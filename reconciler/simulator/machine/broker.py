@@ -199,11 +199,11 @@ class SimulatedBroker:
             self._gone()
             life.host.say("stops")
 
-    def halt(self, why: str) -> None:
+    def halt(self) -> None:
         """Stop at once, as Kafka does when no log dir is left."""
         if self._life is not None:
             life = self._life
-            life.host.say(f"halts: {why}")
+            life.host.say("halts: no log dir is left")
             life.close_session()
             self.crash()
 

@@ -88,9 +88,9 @@ class BrokerLife:
         broker: Broker,
         zookeeper: ZooKeeper,
         make_controller: Callable[[Callable[[], int]], Controller],
-        halt: Callable[[str], None],
+        halt: Callable[[], None],
     ) -> None:
-        """Connect the parts; nothing happens yet. ``halt`` ends this life, and says why."""
+        """Connect the parts; nothing happens yet. ``halt`` ends this life."""
         self.host, self.broker, self.store, self.halt = host, broker, broker.store, halt
         self.zookeeper = zookeeper
         self.metadata = MetadataCache(restricts=host.settings.delete_topic_partition_enable)
@@ -320,7 +320,7 @@ class BrokerLife:
             self.host.say(f"{short_path(path)} is offline")
         self.replicas.follow_the_store()
         if all(log_dir.offline is not None for log_dir in self.store.log_dirs):
-            self.halt("no log dir is left")
+            self.halt()
             return
         self.unreported += len(failed)
         self._report_failed_disks()

@@ -7,7 +7,7 @@ message arrives at once; a broker that is down, or silent, loses the connection.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any, TypeVar
 
@@ -126,43 +126,26 @@ class FakeBroker:
 
     def answer(self, request: Request) -> Response:
         self.received.append(request)
+        if isinstance(request, LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest):
+            assert reasons(request) == []
         if isinstance(request, LeaderAndIsrRequest):
-            assert reasons(request) == []
-            return LeaderAndIsrResponse(
-                self.top_level,
-                tuple(
-                    TopicErrors(
-                        "" if each.topic_id else each.topic,
-                        each.topic_id,
-                        tuple(
-                            PartitionError(one.partition, self.leader_errors.get(at(each.topic, one.partition), 0))
-                            for one in each.partitions
-                        ),
-                    )
-                    for each in request.topics
-                ),
-            )
+            topics = self._answered(request.topics, self.leader_errors)
+            named_by_id = tuple(replace(each, topic="") if each.topic_id else each for each in topics)
+            return LeaderAndIsrResponse(self.top_level, named_by_id)
         if isinstance(request, StopReplicaRequest):
-            assert reasons(request) == []
-            if self.top_level:
-                return StopReplicaResponse(self.top_level)
-            return StopReplicaResponse(
-                0,
-                tuple(
-                    TopicErrors(
-                        each.topic,
-                        each.topic_id,
-                        tuple(
-                            PartitionError(one.partition, self.stop_errors.get(at(each.topic, one.partition), 0))
-                            for one in each.partitions
-                        ),
-                    )
-                    for each in request.topics
-                ),
-            )
-        if isinstance(request, UpdateMetadataRequest):
-            assert reasons(request) == []
+            topics = () if self.top_level else self._answered(request.topics, self.stop_errors)
+            return StopReplicaResponse(self.top_level, topics)
         return UpdateMetadataResponse(KafkaError.NONE)
+
+    @staticmethod
+    def _answered(topics: Sequence[Any], errors: Mapping[TopicPartition, int]) -> tuple[TopicErrors, ...]:
+        def of(topic: str, partition: int) -> PartitionError:
+            return PartitionError(partition, errors.get(at(topic, partition), 0))
+
+        return tuple(
+            TopicErrors(each.topic, each.topic_id, tuple(of(each.topic, one.partition) for one in each.partitions))
+            for each in topics
+        )
 
 
 class Notes(Extension):
