@@ -8,6 +8,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+from contextlib import nullcontext
 from typing import Any
 
 from reconciler.cli.frame import (
@@ -16,6 +17,7 @@ from reconciler.cli.frame import (
     InterruptedRunError,
     check_output,
     destination,
+    may_be_unread,
     open_page,
     say,
 )
@@ -41,7 +43,8 @@ def run(
         if assign:
             _refuse_running(seen, address, allowed=running_controller)
             _assign(client, seen, rows)
-    _write(seen, rows, Format(form), output)
+    with may_be_unread() if assign else nullcontext():
+        _write(seen, rows, Format(form), output)
     return _say_outcome(seen, rows, assign=assign)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from layout.errors import InvalidNameError
@@ -21,7 +21,7 @@ from logstore.log_dir import FallbackRecords, LogDir, StagingBeside, find_lock_h
 from logstore.namespaces import PlannedChange, carry_out
 from logstore.store import LogStore, StoreOptions, recover_all
 from reconciler.cli.frame.inputs import log_dirs_in
-from reconciler.cli.frame.lifecycle import Exit, say, warn
+from reconciler.cli.frame.lifecycle import Exit, may_be_unread, say, warn
 from reconciler.cli.frame.options import fallback_records
 from reconciler.cli.frame.output import Format, check_output, destination, open_page
 from reconciler.errors import RefusedError, UsageError
@@ -58,7 +58,8 @@ def change_store(
         if not dry_run:
             carry_out(store, planned)
         code = Exit.PARTLY_FAILED if store.offline else Exit.CLEAN
-    _write_steps(planned, Format(form), output, dry_run=dry_run)
+    with nullcontext() if dry_run else may_be_unread():
+        _write_steps(planned, Format(form), output, dry_run=dry_run)
     for note in planned.notes:
         say(note)
     if not planned.intent.steps:

@@ -330,12 +330,14 @@ _UNREAD = "logstore.unread"
 
 @contextmanager
 def may_be_unread() -> Iterator[None]:
-    """Write to standard output about a change that is done, and go on where nobody reads it: what comes next is prose.
+    """Write about a change that is done, and go on where nobody reads it or no room is left: what comes next is prose.
 
-    The command ends with 141 then, in place of 0 or 1.
+    In place of 0 or 1 the command ends with 141 then, or with 4.
     """
     try:
         yield
+    except (PartlyFailedError, UsageError) as error:
+        say_incomplete(str(error))
     except (BrokenPipeError, ClosedPipeError):
         abandon_output()
         context = click.get_current_context(silent=True)

@@ -323,7 +323,8 @@ _READABLE = 100
 def tell_of(log_dir: str, lines: Iterable[str], *, headed: bool = False) -> None:
     """Write lines about changes in a log dir to standard output; on a terminal it stands once above its lines.
 
-    The changes go on where nobody reads it any more, as :func:`reconciler.cli.frame.may_be_unread` has it.
+    The changes go on where nobody reads it any more or it takes no more data, as
+    :func:`reconciler.cli.frame.may_be_unread` has it.
     ``headed``: the log dir stands there already.
     """
     if sys.stdout is None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from reconciler.cli.frame import (
@@ -13,6 +14,7 @@ from reconciler.cli.frame import (
     Exit,
     Format,
     check_output,
+    may_be_unread,
     say,
     warn,
     write_change,
@@ -132,7 +134,8 @@ def _show(
 ) -> Exit:  # fmt: skip
     """Write what holds, say what was done, and give the exit code."""
     head = {"schema_version": CHANGE_SCHEMA_VERSION, "namespace": seen.namespace, "dry_run": dry_run}
-    write_change(rows, _COLUMNS[what], Format(form), output, {**head, what: rows})
+    with nullcontext() if change is None or dry_run else may_be_unread():
+        write_change(rows, _COLUMNS[what], Format(form), output, {**head, what: rows})
     if change is None:
         say(f"{seen.namespace}: {count(len(rows), what.removesuffix('s'))}, its own and inherited ones")
         return Exit.CLEAN

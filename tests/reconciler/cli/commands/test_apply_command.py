@@ -73,6 +73,17 @@ def test_where_standard_output_is_closed_nothing_is_changed_before_that_is_said(
     assert done.returncode == 0 and live() < before
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_an_outcome_without_room_is_told_beside_how_it_is_undone_and_what_comes_next(
+    cluster, run: Run, plan_file: Path
+) -> None:
+    result = run("apply", plan_file, "-o", "/dev/full")
+    assert result.exit_code == 4
+    assert "logstore: /dev/full is incomplete: No space left on device\n" in result.stderr
+    for word in ("3 actions: 3 done", "journal: ", "undo: to bring orders-7 back", "next: "):
+        assert word in result.stderr
+
+
 def test_applied_again_it_promises_no_later_time_and_json_has_the_same_steps(
     cluster, run: Run, plan_file: Path
 ) -> None:

@@ -73,6 +73,15 @@ def test_a_reader_who_leaves_does_not_end_the_work(log_dir: str) -> None:
     assert live(log_dir) == {"orders-0", "orders-1"}
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_an_output_without_room_does_not_end_the_work_and_is_told(log_dir: str) -> None:
+    command = [sys.executable, "-m", "reconciler.cli", "restore", log_dir, "--all", "--without-twin"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (4, "logstore: the output is incomplete: No space left on device\n")
+    assert live(log_dir) == {"orders-0", "orders-1"}
+
+
 def test_choices_go_together(run: Run, log_dir: str) -> None:
     assert run("restore", log_dir, "--topic", "orders", "--partition", 1).exit_code == 0
     assert live(log_dir) == {"orders-1"}

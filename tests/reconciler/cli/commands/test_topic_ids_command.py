@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -51,6 +52,14 @@ def test_ids_are_given_to_what_is_chosen_and_the_second_run_has_nothing_to_do(tr
     again = run("topic-ids", "zk:2181", "--assign", "--format", "json")
     assert (again.exit_code, set(states(again).values())) == (0, {"has_id"})
     assert tree.nodes == after
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_what_was_written_is_summed_up_where_the_output_has_no_room(tree: Tree, run: Run) -> None:
+    result = run("topic-ids", "zk:2181", "--assign", "-o", "/dev/full")
+    assert result.exit_code == 4
+    assert "/dev/full is incomplete: No space left" in result.stderr
+    assert "2 topics: 2 assigned" in result.stderr
 
 
 def test_a_controller_in_office_is_a_refusal_with_its_override(tree: Tree, run: Run) -> None:

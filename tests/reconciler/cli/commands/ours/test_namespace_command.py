@@ -50,6 +50,14 @@ def test_a_namespace_is_created_listed_filled_and_deleted(paths: list[Path], run
     assert {record.due_ms - record.staged_ms for record in records if record} == {7 * 86_400_000}
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_change_is_summed_up_where_the_list_of_its_steps_has_no_room(paths: list[Path], run: Run) -> None:
+    result = run("namespace", "create", "org:apache", *paths, "--format", "json", "-o", "/dev/full")
+    assert result.exit_code == 4
+    assert "/dev/full is incomplete: No space left" in result.stderr
+    assert result.stderr.endswith("logstore: create namespace org:apache: done, 4 steps in 2 log dirs\n")
+
+
 def test_a_topic_is_renamed_and_moved_to_the_default_namespace(paths: list[Path], run: Run) -> None:
     run("namespace", "create", "org", *paths)
     assert run("namespace", "rename", "orders", "org:purchases", *paths).exit_code == 0

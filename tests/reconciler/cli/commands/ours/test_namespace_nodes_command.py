@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -50,6 +51,15 @@ def test_configs_are_set_removed_and_shown_with_the_tier_that_gives_them(client:
     assert cells(shown) == [["retention.ms", "5", "org"], ["segment.ms", "9", "org"]]
     assert "org:apache: 2 configs, its own and inherited ones" in shown.stderr
     assert decode_config(client.session.get(APACHE).data) == {}
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_what_was_written_is_summed_up_where_the_output_has_no_room(client: SimulatedClient, run: Run) -> None:
+    result = run("namespace", "configs", "zk:2181", "org", "--set", "retention.ms=5", "-o", "/dev/full")
+    assert result.exit_code == 4
+    assert "/dev/full is incomplete: No space left" in result.stderr
+    assert "org: written; 2 of 2 registered brokers know namespaces" in result.stderr
+    assert decode_config(client.session.get("/config/topics/org").data) == {"retention.ms": "5"}
 
 
 def test_acls_are_added_removed_and_shown_with_which_count(client: SimulatedClient, run: Run) -> None:
