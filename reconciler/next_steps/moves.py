@@ -6,6 +6,8 @@ import os
 import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import count as count_from
 
 from layout.directory_name import MAX_DIRECTORY_NAME
 from reconciler.next_steps.call import FALLBACK_FOLDER, Call
@@ -45,7 +47,7 @@ def move_metadata_log(known: Situation) -> Iterator[Step]:
     assert left is not None
     log_dir = left.log_dir or ""
     path = posixpath.join(log_dir, left.name or "")
-    moved = move_out(log_dir, path)
+    moved = move_out(known, log_dir, path)
     yield Step(
         f"no broker starts with two metadata logs: {left.problem}. Where it does, name {log_dir} after "
         "--metadata-log-dir; else move this one out of the log dir",
@@ -73,7 +75,7 @@ def move_foreign(known: Situation) -> Iterator[Step]:
     """Move directories of foreign names out, and give those that were a missing replica their names again."""
     found = known.found[Verdict.FOREIGN]
     steps = [
-        _move_foreign(*_place(each), known.mount_points) if each.belongs_to is None else _named_again(each)
+        _move_foreign(*_place(each), known) if each.belongs_to is None else _named_again(each)
         for each in (found, *found.others)
     ]
     yield from some_of(steps, found.directories, known.call)
@@ -85,16 +87,16 @@ def brought_back(known: Situation) -> int:
     return 0 if found is None else sum(each.belongs_to is not None for each in (found, *found.others))
 
 
-def _move_foreign(log_dir: str, path: str, mount_points: Sequence[str]) -> Step:
-    if posixpath.basename(path) == "lost+found" and log_dir in mount_points:
+def _move_foreign(log_dir: str, path: str, known: Situation) -> Step:
+    if posixpath.basename(path) == "lost+found" and log_dir in known.mount_points:
         why = "the log dir is the root of a file system: make a directory in it, move all but lost+found into it, and "
         return Step(f"{why}name that in log.dirs", ToolCommand("ls", ("-la", log_dir)))
     if path.startswith(posixpath.join(log_dir, "../")):
         path = posixpath.normpath(path)
         beside = posixpath.dirname(path)
-        return Step(f"nothing staged it, and no purge takes it: move it out of {beside}", move_out(beside, path))
+        return Step(f"nothing staged it, and no purge takes it: move it out of {beside}", move_out(known, beside, path))
     why = "no broker starts beside a directory of a foreign name: move it out of the log dir"
-    return Step(why, move_out(log_dir, path))
+    return Step(why, move_out(known, log_dir, path))
 
 
 def abandoned(known: Situation) -> bool:
@@ -111,7 +113,7 @@ def move_abandoned(known: Situation) -> Iterator[Step]:
         "nobody will finish this move between log dirs, and a start makes a stray of it or loads it for ever: move it "
         "out of the log dir"
     )
-    steps = [Step(why, move_out(*_place(each))) for each in (found, *found.others)]
+    steps = [Step(why, move_out(known, *_place(each))) for each in (found, *found.others)]
     yield from some_of(steps, found.number, known.call)
 
 
@@ -187,7 +189,7 @@ def move_not_live(known: Situation) -> Iterator[Step]:
     for each in found:
         harm = "so no plan takes it" if each.is_unclaimed else "which takes the log dir offline"
         why = f"{each.reason}, {harm}, and it is no live replica: move it out of the log dir"
-        steps.append(Step(why, move_out(each.log_dir, each.path)))
+        steps.append(Step(why, move_out(known, each.log_dir, each.path)))
     yield from some_of(steps, len(found), known.call)
 
 
@@ -201,7 +203,7 @@ def move_for_lock(known: Situation) -> Iterator[Step]:
         path = _place(unwanted[0])[1]
         there = posixpath.join(folder, posixpath.basename(path))
         yield Step(f"{why}: move a replica that nobody wants to another disk", ToolCommand("mkdir", ("-p", folder)))
-        yield Step("it can come back from there", ToolCommand("mv", ("-n", path, there)))
+        yield Step("it can come back from there", ToolCommand("mv", ("-nT", path, there)))
     else:
         yield Step(f"{why}: move a file that the broker does not need to another disk")
     yield Step("look at everything once more", known.call.doctor())
@@ -221,9 +223,19 @@ def some_of(steps: Sequence[Step], number: int, call: Call) -> Iterator[Step]:
         yield Step(f"{more} like that: look again, and doctor names the next", call.doctor())
 
 
-def move_out(log_dir: str, path: str) -> ToolCommand:
-    """Move a directory out of its log dir, to a name beside it; of a name that gets too long, the end is kept."""
+def move_out(known: Situation, log_dir: str, path: str) -> ToolCommand:
+    """Move a directory out of its log dir, to a free name beside it; of a name that gets too long, the end is kept.
+
+    A staging directory that lay in the log dir is found again beside it, where there is none yet.
+    """
     home, name = posixpath.normpath(log_dir), posixpath.basename(path)
+    numbered = (name if number == 1 else f"{name}.{number}" for number in count_from(1))
+    free = next(each for each in map(partial(_beside, home), numbered) if os.path.abspath(each) not in known.beside)
+    # With -T, because else mv puts it into a directory that has its new name by then.
+    return ToolCommand("mv", ("-nT", path, free))
+
+
+def _beside(home: str, name: str) -> str:
     while len(os.fsencode(f"{posixpath.basename(home)}.{name}")) > MAX_DIRECTORY_NAME:
         name = name[1:]
-    return ToolCommand("mv", ("-n", path, f"{home}.{name}"))
+    return f"{home}.{name}"

@@ -134,5 +134,5 @@ def move_strays(known: Situation) -> Iterator[Step]:
     for each in known.in_the_way:
         log_dir = each.log_dir or ""
         why = f"no broker of this release starts beside it, {each.problem}: move it out of the log dir"
-        steps.append(Step(why, move_out(log_dir, posixpath.join(log_dir, each.name or ""))))
+        steps.append(Step(why, move_out(known, log_dir, posixpath.join(log_dir, each.name or ""))))
     yield from some_of(steps, len(steps), known.call)

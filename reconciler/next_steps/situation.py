@@ -157,6 +157,7 @@ class Situation:
         cluster_id: of a broker in KRaft mode; empty: not known, or another mode.
         unnamed_disks: log dirs whose ``meta.properties`` has no ``directory.id``, so that it is the same on each disk.
         mount_points: absolute paths of log dirs that are the root of a file system.
+        beside: absolute paths of what lies beside log dirs under their names and more, as ``disk.deleting`` does.
         held: how many that nobody wants are none of the findings above, because the policy keeps them.
         held_by: what the first rule that does so forbids and why, a clause; empty: nothing is kept.
         of_other_clusters: log dirs that were given too, and name the same node.id of another cluster.
@@ -189,6 +190,7 @@ class Situation:
     cluster_id: str = ""
     unnamed_disks: tuple[str, ...] = ()
     mount_points: tuple[str, ...] = ()
+    beside: frozenset[str] = frozenset()
     only_voter: bool = False
     live_twice: str = ""
     copied: bool = False

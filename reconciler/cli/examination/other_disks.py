@@ -1,4 +1,4 @@
-"""Finds a log dir of a broker that was not given, where metadata cannot say that there is one."""
+"""Finds a log dir of a broker that was not given, where metadata cannot say that there is one, and what lies beside."""
 
 from __future__ import annotations
 
@@ -30,3 +30,13 @@ def with_not_given(
     lie = count(len(twins), "replica that is missing here lies", "replicas that are missing here lie")
     detail = f"{lie} in a log dir of this broker that was not given"
     return [*fleet, ("LOG_DIR_NOT_SEEN", os.path.dirname(twins[0]), detail)]
+
+
+def names_beside(log_dir: str) -> list[str]:
+    """List what lies beside a log dir under its name and more, by absolute paths; a folder that is closed says none."""
+    folder, name = os.path.split(os.path.abspath(log_dir))
+    try:
+        found = os.listdir(folder)
+    except OSError:
+        return []
+    return [os.path.join(folder, each) for each in found if each.startswith(f"{name}.")]

@@ -307,7 +307,7 @@ def test_a_metadata_log_left_on_another_disk_is_moved_out_and_the_disk_stays() -
     left = Obstacle("metadata_log_elsewhere", "it lies here", D2, "__cluster_metadata-0")
     twice = {"DUPLICATE_NODE_ID": "broker 2"}
     assert commands(Situation(CALL, {}, twice, obstacles=(left,))) == [
-        f"mv -n {D2}/__cluster_metadata-0 {D2}.__cluster_metadata-0",
+        f"mv -nT {D2}/__cluster_metadata-0 {D2}.__cluster_metadata-0",
         CALL.doctor().text,
     ]
     stop, *_ = next_steps(Situation(CALL, {}, twice, obstacles=(left,), in_use=(D1,)))
@@ -416,7 +416,7 @@ def test_a_stray_that_the_release_does_not_know_goes_out_of_the_log_dir_and_gets
         CALL, {Verdict.STRAY: FoundVerdict(replaced=1)}, obstacles=(stray,), knows_strays=False, in_the_way=(stray,)
     )
     moved, asked, started = next_steps(known)
-    assert moved.text == f"mv -n {D1}/gone-1.x-stray {D1}.gone-1.x-stray"
+    assert moved.text == f"mv -nT {D1}/gone-1.x-stray {D1}.gone-1.x-stray"
     assert (
         moved.why == "no broker of this release starts beside it, the suffix is not known: move it out of the log dir"
     )
@@ -436,12 +436,12 @@ def test_what_was_renamed_by_hand_gets_its_name_back_and_a_foreign_directory_goe
     assert "makes what is missing anew" in next_steps(Situation(CALL, missing))[-1].why
     foreign = FoundVerdict(1, D1, "backup of orders", directories=1)
     assert commands(Situation(CALL, {Verdict.FOREIGN: foreign}))[0] == (
-        f"mv -n '{D1}/backup of orders' '{D1}.backup of orders'"
+        f"mv -nT '{D1}/backup of orders' '{D1}.backup of orders'"
     )
     assert words(Situation(CALL, {Verdict.FOREIGN: FoundVerdict(1, D1, "notes.txt")})) == []
     lost_and_found = {Verdict.FOREIGN: FoundVerdict(1, D1, "lost+found", directories=1)}
     assert words(Situation(CALL, lost_and_found, mount_points=(D1,)))[0] == "ls"
-    assert commands(Situation(CALL, lost_and_found, mount_points=(D2,)))[0] == f"mv -n {D1}/lost+found {D1}.lost+found"
+    assert commands(Situation(CALL, lost_and_found, mount_points=(D2,)))[0] == f"mv -nT {D1}/lost+found {D1}.lost+found"
 
 
 def test_a_directory_that_was_the_only_copy_of_a_missing_replica_gets_its_name_again_instead_of_going_out() -> None:
@@ -451,7 +451,7 @@ def test_a_directory_that_was_the_only_copy_of_a_missing_replica_gets_its_name_a
         Verdict.MISSING: FoundVerdict(1, topic="orders", partition=0, sole=1),
     }
     situation = Situation(CALL, found)
-    assert commands(situation)[:2] == [f"mv -nT {D1}/orders-0.bak {D1}/orders-0", f"mv -n {D1}/notes {D1}.notes"]
+    assert commands(situation)[:2] == [f"mv -nT {D1}/orders-0.bak {D1}/orders-0", f"mv -nT {D1}/notes {D1}.notes"]
     assert next_steps(situation)[-1].why == "start the broker"
     entry = {Verdict.CHECKPOINT_ENTRY: FoundVerdict(1, D1, "recovery-point-offset-checkpoint", "orders", 0)}
     assert "repair" not in words(replace(situation, found=found | entry, repairable=1))
@@ -464,12 +464,14 @@ def test_a_staging_directory_inside_goes_beside_the_log_dir_and_out_of_one_that_
     inside = Obstacle("staging_inside", "there is a staging directory inside", D1, "deleting")
     foreign = FoundVerdict(1, D1, "deleting", directories=1)
     situation = Situation(CALL, {Verdict.FOREIGN: foreign}, obstacles=(inside,))
-    assert commands(situation)[0] == f"mv -n {D1}/deleting {D1}.deleting"
+    assert commands(situation)[0] == f"mv -nT {D1}/deleting {D1}.deleting"
     assert words(situation) == ["mv", "preflight", "start the broker"]
-    # ``mv`` puts it into the staging directory, where that is there.
+    taken = replace(situation, beside=frozenset({f"{D1}.deleting", f"{D1}.deleting.2"}))
+    assert commands(taken)[0] == f"mv -nT {D1}/deleting {D1}.deleting.3"
+    # Somebody may have moved it into the staging directory.
     (step,) = next_steps(Situation(CALL, {Verdict.FOREIGN: replace(foreign, name="../kafka.deleting/deleting")}))[:1]
     assert (step.text, "no broker starts" in step.why) == (
-        f"mv -n {D1}.deleting/deleting {D1}.deleting.deleting",
+        f"mv -nT {D1}.deleting/deleting {D1}.deleting.deleting",
         False,
     )
     # A log dir that is ours has it where it belongs, and nothing is foreign.
@@ -484,7 +486,7 @@ def test_several_that_are_moved_by_hand_are_each_named_and_of_the_rest_the_numbe
     several = replace(each[0], number=7, directories=7, others=tuple(each[1:]))
     *moves, look = next_steps(Situation(CALL, {verdict: several}))[:6]
     assert [step.command.argv[:3] for step in moves if step.command is not None] == [
-        ("mv", "-nT" if verdict is Verdict.RENAMED else "-n", f"{D1}/a b-{n}") for n in named
+        ("mv", "-nT", f"{D1}/a b-{n}") for n in named
     ]
     assert len({step.command.argv[3] for step in moves if step.command is not None}) == 5
     assert (look.why, look.command) == ("2 more are like that: look again, and doctor names the next", CALL.doctor())
@@ -584,7 +586,7 @@ def test_a_damaged_replica_that_is_not_live_is_moved_out_of_the_log_dir() -> Non
     name = f"orders-0.{'0' * 32}-future"
     left = (UncertainReplica(D1, name, "orders", "the file is empty", is_live=False),)
     steps = next_steps(Situation(CALL, {Verdict.DAMAGED: FoundVerdict()}, repairable=0, uncertain=left))
-    assert steps[0].text == f"mv -n {D1}/{name} {D1}.{name}"
+    assert steps[0].text == f"mv -nT {D1}/{name} {D1}.{name}"
     assert order(Situation(CALL, {Verdict.DAMAGED: FoundVerdict()}, repairable=0, uncertain=left))[1] == "preflight"
 
 
@@ -658,7 +660,7 @@ def test_a_move_that_nobody_will_finish_is_moved_out_while_the_broker_stands_sti
     copy = FoundVerdict(1, D1, "gone-3.0123456789abcdef0123456789abcdef-future", "gone", 3)
     situation = Situation(CALL, {Verdict.FUTURE_ABANDONED: copy})
     first, *others = next_steps(situation)
-    assert first.text == f"mv -n {D1}/{copy.name} {D1}.{copy.name}"
+    assert first.text == f"mv -nT {D1}/{copy.name} {D1}.{copy.name}"
     assert [step.text and step.text.split()[1] for step in others] == ["preflight", None]
     assert next_steps(replace(situation, in_use=(D1,))) == ()
     assert next_steps(replace(situation, found={Verdict.FUTURE_ABANDONED: replace(copy, wanted=1)})) == ()
@@ -670,7 +672,7 @@ def test_a_stray_of_which_no_plan_says_what_becomes_of_it_is_not_planned_again_a
     name = f"gone-3.{'0' * 32}-stray"
     unknown = UncertainReplica(D1, name, "gone", "it has no topic ID", is_live=False, is_unclaimed=True)
     situation = Situation(CALL, {Verdict.STRAY: FoundVerdict(1, D1, name, left=1)}, uncertain=(unknown,))
-    assert commands(situation)[0] == f"mv -n {D1}/{name} {D1}.{name}"
+    assert commands(situation)[0] == f"mv -nT {D1}/{name} {D1}.{name}"
     assert words(situation) == ["mv", "preflight", "start the broker"]
     assert "plan" in words(replace(situation, found={Verdict.STRAY: FoundVerdict(2, D1, name, left=1)}))
 

@@ -264,10 +264,29 @@ def test_a_replica_that_was_renamed_to_a_foreign_name_gets_its_own_again_if_its_
     old = commands(document(run("doctor", log_dir, "--metadata", cluster.metadata, "--format", "json")))
     assert [each for each in old if each.startswith("mv ")] == moves, "the metadata's age is nothing to this"
     assert (f"mv -nT {renamed} {was}" in moves) == is_it
-    assert (f"mv -n {renamed} {log_dir}.{renamed.name}" in moves) != is_it
-    assert f"mv -n {other} {log_dir}.{other.name}" in moves
+    assert (f"mv -nT {renamed} {log_dir}.{renamed.name}" in moves) != is_it
+    assert f"mv -nT {other} {log_dir}.{other.name}" in moves
     subprocess.run(["bash", "-ec", "\n".join(moves)], check=True)
     assert was.is_dir() == is_it
+    assert "FOREIGN" not in document(run(*words))["totals"]
+
+
+@pytest.mark.parametrize("name", ["deleting", "back up\nof 'me'", "n" * 255])
+def test_what_is_moved_out_goes_to_a_free_name_and_into_no_directory(cluster, fresh: str, run: Run, name: str) -> None:
+    """Into a staging directory, for example, from which it would have to be moved out once more."""
+    log_dir = cluster.log_dir(1)
+    (log_dir / name).mkdir()
+    (log_dir / name / "kept").touch()
+    room = 255 - len(f"{log_dir.name}.")
+    taken = log_dir.with_name(f"{log_dir.name}.{name[-room:]}")
+    taken.mkdir()
+    words = ("doctor", log_dir, "--metadata", fresh, "--format", "json")
+    moves = [each for each in commands(document(run(*words))) if each.startswith("mv ")]
+    subprocess.run(["bash", "-ec", "\n".join(moves)], check=True)
+    assert os.listdir(taken) == []
+    (moved,) = {path.parent for path in log_dir.parent.glob("*/kept")} - {log_dir / name}
+    assert moved.name.endswith(".2")
+    assert not (log_dir / name).exists()
     assert "FOREIGN" not in document(run(*words))["totals"]
 
 
@@ -303,7 +322,7 @@ def test_lost_and_found_is_told_by_where_it_lies(
     log_dir = cluster.log_dir(1)
     (log_dir / "lost+found").mkdir()
     words = ("doctor", log_dir, "--metadata", fresh, "--format", "json")
-    assert commands(document(run(*words)))[0] == f"mv -n {log_dir}/lost+found {log_dir}.lost+found"
+    assert commands(document(run(*words)))[0] == f"mv -nT {log_dir}/lost+found {log_dir}.lost+found"
     monkeypatch.setattr(os.path, "ismount", lambda path: path == str(log_dir))
     at_root = document(run(*words))["next"][0]
     assert at_root["command"] == f"ls -la {log_dir}"

@@ -71,7 +71,7 @@ def test_what_is_printed_for_a_replica_beside_the_live_ones_takes_it_out_of_the_
     assert (found["rule"], found["next"].split()[:2]) == (rule, ["logstore", "doctor"])
     (broker,) = json.loads(run(*shlex.split(found["next"])[1:], "--format", "json").stdout)["brokers"]
     moved = broker["next"][0]["command"]
-    assert moved.startswith(f"mv -n {cluster.log_dir(1)}/{name} ")
+    assert moved.startswith(f"mv -nT {cluster.log_dir(1)}/{name} ")
     subprocess.run(shlex.split(moved), check=True)
     assert name not in run(*asked).stdout
 

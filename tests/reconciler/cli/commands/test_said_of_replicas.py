@@ -114,7 +114,7 @@ def test_a_stray_with_a_live_replica_in_its_place_is_led_to_its_way_out_and_not_
     (left,) = json.loads(run(*strays, "--format", "json").stdout)["left_alone"]
     assert left["next"] == f"logstore doctor {log_dir} --metadata {metadata}"
     shown = words(run(*shlex.split(left["next"])[1:]))
-    assert f"mv -n {stray} {log_dir}.{stray.name}" in shown
+    assert f"mv -nT {stray} {log_dir}.{stray.name}" in shown
 
 
 def test_what_is_marked_for_deletion_goes_beside_a_running_broker_too(cluster: Cluster, run: Run) -> None:

@@ -155,7 +155,7 @@ def test_where_no_file_can_be_made_for_the_lock_an_unwanted_replica_goes_to_anot
     assert two.situation.full == two.situation.without_lock == (str(log_dir),)
     assert [step.text for step in two.steps][-3:-1] == [
         "mkdir -p /var/lib/logstore",
-        f"mv -n {log_dir}/orders-1 /var/lib/logstore/orders-1",
+        f"mv -nT {log_dir}/orders-1 /var/lib/logstore/orders-1",
     ]
     assert (two.steps[-1].text or "").startswith("logstore doctor ")
     (log_dir / ".lock").touch()
