@@ -158,7 +158,8 @@ def run(
     if done < len(steps):
         warn(f"{count(len(steps) - done, 'directory stays', 'directories stay')} staged")
         if others is not None:
-            say_step(Step("the same with every log dir of the broker", _again(wanted, call, others, dry_run=dry_run)))
+            again = _again(wanted, steps, call, others, dry_run=dry_run)
+            say_step(Step("the same with every log dir of the broker", again))
         return Exit.PARTLY_FAILED if done else Exit.REFUSED
     return opened.code(len(views))
 
@@ -198,13 +199,19 @@ def _open_read_only(log_dirs: Iterable[str], opened: OpenedLogDirs, stack: ExitS
     return views
 
 
-def _again(wanted: RestoreChoice, call: Call, others: Sequence[str], *, dry_run: bool) -> Command:
-    """Return the command as it was given, with further log dirs."""
+def _again(
+    wanted: RestoreChoice, steps: Iterable[PlannedRestore], call: Call, others: Sequence[str], *, dry_run: bool
+) -> Command:
+    """Return the command as it was given, with further log dirs.
+
+    What was named by its location is named by its whole path, which is in one log dir alone, and holds in any folder.
+    """
+    places = [os.path.abspath(f"{step.staged.log_dir}/{step.staged.location}") for step in steps]
     return call.restore(
         topic=wanted.topic,
         partition=wanted.partition,
         topic_id=None if wanted.topic_id is None else str(wanted.topic_id),
-        locations=wanted.locations,
+        locations=places if wanted.locations else (),
         was=None if wanted.was is None else str(wanted.was),
         other_log_dirs=others,
         as_stray=wanted.as_stray,

@@ -190,6 +190,23 @@ def test_the_worse_copy_of_a_duplicate_stays_where_the_better_one_is_in_no_given
     assert run("restore", held, "--topic", "orders", "--without-twin", *dry).exit_code == 0
 
 
+def test_the_same_command_with_every_log_dir_names_what_was_chosen_by_its_whole_path(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it is in no other log dir as well, and can be pasted in any folder."""
+    one, two = (str(make_log_dir(tmp_path / "pair" / name, 1, {"orders-0": ORDERS})) for name in ("1", "2"))
+    identity = MetaProperties(1, CLUSTER, 1, DirectoryId.from_halves(78, 1))
+    Path(two, "meta.properties").write_bytes(meta_properties.encode(identity, "today"))
+    stage_replica(one, 0, FAR_AWAY_MS)
+    place = f"{one}.deleting/{ORDERS}_0"
+    monkeypatch.chdir(f"{one}.deleting")
+    for location in (f"../1.deleting/{ORDERS}_0", f"{ORDERS}_0", place):
+        kept = run("restore", one, "--location", location)
+        assert f"orders-0 is live in {two}/orders-0, which was not given" in kept.stdout
+        (again,) = [line.strip() for line in kept.stderr.splitlines() if line.startswith("    ")]
+        assert again == f"logstore restore {one} {two} --location {place}"
+
+
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
 def test_another_brokers_replica_of_the_same_partition_is_no_second_one(run: Run, cluster, log_dir: str, dry) -> None:
     assert run("restore", *cluster.log_dirs, "--partition", 0, *dry).exit_code == 0
