@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         DirectorySeen,
         FileDamage,
         damaged_checkpoints,
+        denied_files,
         look_into_directories,
     )
 else:
@@ -47,6 +48,7 @@ else:
                 "FileDamage",
                 "METADATA_LOG",
                 "damaged_checkpoints",
+                "denied_files",
                 "look_into_directories",
             ),
         },
@@ -68,6 +70,7 @@ __all__ = [
     "ScanOptions",
     "VanishedError",
     "damaged_checkpoints",
+    "denied_files",
     "is_closed",
     "judge_metadata",
     "last_leader_epoch",

@@ -19,7 +19,7 @@ _NO_BROKERS = ("..", STAGING_DIR)
 
 
 class Denied(IntEnum):
-    """What the owner of a log dir may not do in a directory of it, by its permissions."""
+    """What the owner of a log dir may not do in a directory or with a file of it, by their permissions."""
 
     NOTHING = 0
     CHANGE = 1
@@ -38,15 +38,68 @@ def denied_to_owner(directory: int, log_dir: os.stat_result) -> Denied:
         log_dir: status of the log dir.
     """
     status = os.fstat(directory)
-    mode = status.st_mode
-    allowed = (mode >> 6 if status.st_uid == log_dir.st_uid else mode >> 3 | mode) & 0o7
+    allowed = _allowed(status, log_dir)
     if log_dir.st_uid == _ROOT or status.st_uid not in (_ROOT, log_dir.st_uid) or allowed == 0o7:
         return Denied.NOTHING
+    if _has_access_list(directory):
+        return Denied.NOTHING
+    return Denied.CHANGE if allowed & 0o5 == 0o5 else Denied.READ
+
+
+def knows_owner(log_dir: os.stat_result) -> bool:
+    """Whether this user, root or the owner of a log dir, can tell what the owner may not do with files in it."""
+    return log_dir.st_uid != _ROOT and os.geteuid() in (_ROOT, log_dir.st_uid)
+
+
+def judge_file(directory: int, name: str, log_dir: os.stat_result, *, is_written: bool) -> tuple[bool, Denied]:
+    """Say whether this user may read a file, and what the owner of the log dir, as whom its broker runs, may not do.
+
+    It is known as :func:`denied_to_owner` knows it of directories. The system is asked once about most files, because
+    there may be a million.
+
+    Args:
+        directory: open descriptor of the directory in which the file lies.
+        name: of the file, in the directory.
+        log_dir: status of the log dir, whose owner is known (:func:`knows_owner`).
+        is_written: whether a broker opens it to write.
+    """
+    owner = log_dir.st_uid
+    if os.geteuid() == owner:
+        if is_written and may(directory, name, os.R_OK | os.W_OK):
+            return True, Denied.NOTHING
+        may_read = may(directory, name)
+        is_denied = is_written and may_read and not os.fstatvfs(directory).f_flag & os.ST_RDONLY
+        return may_read, Denied.CHANGE if is_denied else Denied.NOTHING
     try:
-        os.getxattr(directory, "system.posix_acl_access")
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except OSError:
-        return Denied.CHANGE if allowed & 0o5 == 0o5 else Denied.READ
-    return Denied.NOTHING
+        return may(directory, name), Denied.NOTHING
+    # A file server may take root for nobody, who may read what all others may.
+    may_read = bool(status.st_mode & stat.S_IROTH) or may(directory, name)
+    allowed, needed = _allowed(status, log_dir), 0o6 if is_written else 0o4
+    if allowed & needed == needed or status.st_uid not in (_ROOT, owner):
+        return may_read, Denied.NOTHING
+    if _has_access_list(f"/proc/self/fd/{directory}/{name}"):
+        return may_read, Denied.NOTHING
+    return may_read, Denied.CHANGE if allowed & 0o4 else Denied.READ
+
+
+def may(directory: int, name: str, what: int = os.R_OK) -> bool:
+    """Whether the system lets this user read a file, or what else is asked; no file is opened for it."""
+    return os.access(name, what, dir_fd=directory, effective_ids=True)
+
+
+def _allowed(status: os.stat_result, log_dir: os.stat_result) -> int:
+    mode = status.st_mode
+    return (mode >> 6 if status.st_uid == log_dir.st_uid else mode >> 3 | mode) & 0o7
+
+
+def _has_access_list(place: int | str) -> bool:
+    try:
+        os.getxattr(place, "system.posix_acl_access")
+    except OSError:
+        return False
+    return True
 
 
 def is_closed(log_dir: str, name: str = ".") -> bool:

@@ -13,16 +13,16 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from layout import checkpoint, json_text, partition_metadata, quorum_state, segment_name
+from layout import checkpoint, json_text, meta_properties, partition_metadata, quorum_state, segment_name
 from layout.directory_name import DirectoryKind, parse
 from layout.errors import BrokerEffect, DamagedFileError, InvalidNameError
 from layout.segment_name import FileKind, Transient
 from logstore.errors import UnreadableFileError
 from logstore.fs import DIRECTORY_FLAGS, read_small_file, refusal
-from logstore.log_dir import CHECKPOINT_LIMIT
+from logstore.log_dir import CHECKPOINT_LIMIT, LOCK_FILE
 from logstore.parallel import AdaptiveThreadPool, map_chunks
 from logstore.rows import utf8
-from logstore.scan.closed import Denied, denied_to_owner
+from logstore.scan.closed import Denied, denied_to_owner, judge_file, knows_owner, may
 from logstore.scan.duplicates import LEADER_EPOCH_LIMIT
 from logstore.scan.metadata_file import MetadataFile, read_metadata_file
 from logstore.tunables import DIRECTORIES_PER_PIECE, WAITS_PAY_THREADS_FROM
@@ -62,6 +62,8 @@ class DirectorySeen:
     """Why it cannot be read, in one clause."""
     denied: Denied = Denied.NOTHING
     """What the owner of the log dir may not do in it, though this user may."""
+    denied_files: dict[Denied, str] = field(default_factory=dict)
+    """The first file in it that the owner of the log dir may not read, and the first that it may read and not write."""
     metadata: MetadataFile = field(default_factory=MetadataFile)
     damage: list[FileDamage] = field(default_factory=list)
     odd_names: list[tuple[str, str]] = field(default_factory=list)
@@ -123,6 +125,24 @@ def damaged_checkpoints(log_dir: str) -> list[FileDamage]:
     return found
 
 
+def denied_files(log_dir: str) -> dict[Denied, str]:
+    """Find what the owner of a log dir may not do with files at its top, each with the first of them. Never raises."""
+    try:
+        directory = os.open(log_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return {}
+    try:
+        status = os.fstat(directory)
+        if not knows_owner(status):
+            return {}
+        names = (*checkpoint.OFFSET_CHECKPOINTS, meta_properties.FILE_NAME, LOCK_FILE)
+        there = (name for name in names if _is_there(directory, name))
+        judged = {judge_file(directory, name, status, is_written=name == LOCK_FILE)[1]: name for name in there}
+        return {denied: name for denied, name in judged.items() if denied is not Denied.NOTHING}
+    finally:
+        os.close(directory)
+
+
 def _look_into(log_dir: str, status: os.stat_result, name: str, is_link: bool) -> DirectorySeen | None:
     """Read one directory or link; None: it vanished meanwhile."""
     seen = DirectorySeen(name, parse(name).kind, is_link)
@@ -135,11 +155,12 @@ def _look_into(log_dir: str, status: os.stat_result, name: str, is_link: bool) -
     except OSError as error:
         seen.obstacle = f"the directory {refusal(error)}"
         return seen
+    judged = status if knows_owner(status) else None
     try:
         seen.denied = denied_to_owner(descriptor, status)
         with os.scandir(descriptor) as entries:
             for entry in entries:
-                _take_entry(seen, descriptor, entry)
+                _take_entry(seen, descriptor, entry, judged)
         if partition_metadata.FILE_NAME not in seen.links:
             seen.metadata = read_metadata_file(directory=descriptor)
         _read_leader_epochs(seen, descriptor)
@@ -155,8 +176,11 @@ def _look_into(log_dir: str, status: os.stat_result, name: str, is_link: bool) -
     return seen
 
 
-def _take_entry(seen: DirectorySeen, descriptor: int, entry: os.DirEntry[str]) -> None:
-    """Record one entry of a partition dir. A broker ignores whatever is neither a plain file nor a link."""
+def _take_entry(seen: DirectorySeen, descriptor: int, entry: os.DirEntry[str], judged: os.stat_result | None) -> None:
+    """Record one entry of a partition dir. A broker ignores whatever is neither a plain file nor a link.
+
+    ``judged``: status of the log dir whose owner's rights are looked at; None: they are not known.
+    """
     name = entry.name
     if entry.is_symlink():
         _keep_name(seen.links, name)
@@ -164,8 +188,14 @@ def _take_entry(seen: DirectorySeen, descriptor: int, entry: os.DirEntry[str]) -
     if not entry.is_file(follow_symlinks=False):
         return
     # The system checks the permissions, so that no segment has to be opened.
-    if not os.access(name, os.R_OK, dir_fd=descriptor, effective_ids=True) and _is_there(descriptor, name):
+    if judged is None:
+        may_read, denied = may(descriptor, name), Denied.NOTHING
+    else:
+        may_read, denied = judge_file(descriptor, name, judged, is_written=name.endswith(_USUAL_ENDS))
+    if not may_read and _is_there(descriptor, name):
         _keep_name(seen.unreadable, name)
+    if denied is not Denied.NOTHING:
+        seen.denied_files[denied] = min(utf8(name), seen.denied_files.get(denied, utf8(name)))
     stem = name.partition(".")[0]
     if name.endswith(_USUAL_ENDS) and len(stem) == 20 and stem.isascii() and stem.isdecimal() and name.count(".") == 1:
         if name.endswith(FileKind.LOG.value):

@@ -23,9 +23,11 @@ from logstore.fs import kind_of_file, refusal
 from logstore.rows import Kind, MetadataState, utf8
 from logstore.scan import (
     METADATA_LOG,
+    Denied,
     DirectorySeen,
     FileDamage,
     damaged_checkpoints,
+    denied_files,
     is_closed,
     look_into_directories,
     scan_all,
@@ -70,6 +72,8 @@ class SeenLogDir:
     """What is free on its disk for others than root, as :func:`free_room` counts it; None: not known."""
     read_only: bool = False
     """Whether its file system is mounted so that nothing can be written."""
+    denied_files: Mapping[Denied, str] = field(default_factory=dict)
+    """The first file at its top that its owner may not read, and the first that it may read and not write."""
 
     @property
     def is_loaded(self) -> bool:
@@ -162,6 +166,7 @@ def look_at_broker(paths: Sequence[str], metadata_log_dir: str | None = None) ->
                 frozenset(utf8(name) for name in suspects if is_closed(path, name)),
                 free_room(path),
                 _is_read_only(path),
+                denied_files(path) if there and obstacle is None else {},
             )
         )
     return SeenBroker.of(seen, None if metadata_log_dir is None else utf8(metadata_log_dir))

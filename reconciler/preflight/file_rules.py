@@ -75,6 +75,12 @@ def metadata_log(log_dir: SeenLogDir, seen: DirectorySeen, asked: BrokerAsked) -
             what, effect = "read", StartEffect.STARTUP_ABORTS
         sentence = f"the owner of the log dir may not {what} it, and a broker that runs as that user must"
         yield Finding(effect, "another_owner", sentence, FindingPlace(log_dir.path, METADATA_LOG))
+    for denied, name in seen.denied_files.items():
+        what, effect = "write", StartEffect.UNKNOWN
+        if denied is Denied.READ:
+            what, effect = "read", StartEffect.STARTUP_ABORTS
+        sentence = f"{name}: the owner of the log dir may not {what} it, and a broker that runs as that user must"
+        yield Finding(effect, "another_owner", sentence, _below(log_dir, seen, name))
     for name in seen.links:
         yield Finding(StartEffect.UNKNOWN, "linked_file", f"{name}: {_NOT_FOLLOWED}", _below(log_dir, seen, name))
     for rule, sentence, file in (*_damage(seen), *_contents(seen, asked)):

@@ -7,7 +7,7 @@ yields findings. Source: FACTS §1.5, §1.6, §2.2, §2.6, §2.7; 10.6 rows 144-
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from layout.checkpoint import AFTER_A_BAD_NUMBER, HIGH_WATERMARK_CHECKPOINT, NUMBERS_PASS_SINCE
 from layout.directory_name import DirectoryKind
@@ -237,23 +237,40 @@ def scheme(seen: SeenLogDir) -> Iterator[Finding]:
 
 
 def owners(seen: SeenLogDir) -> Iterator[Finding]:
-    """Find directories that the owner of the log dir, as whom its broker runs, may not read or change (FACTS §1.9)."""
-    for denied, effect, what, then in (
-        (Denied.READ, StartEffect.LOG_DIR_OFFLINE, "read", "takes the log dir offline"),
-        (
-            Denied.CHANGE,
-            StartEffect.UNKNOWN,
-            "make files in",
-            "takes the log dir offline at the first file that it cannot open to write, or make, there",
-        ),
+    """Find what the owner of the log dir, as whom its broker runs, may not read or change (FACTS §1.9)."""
+    directories = [each for each in seen.directories if each.name != METADATA_LOG]
+    read, change = (
+        "takes the log dir offline",
+        "takes the log dir offline at the first file that it cannot open to write",
+    )
+    for denied, what, then in (
+        (Denied.READ, "read", read),
+        (Denied.CHANGE, "make files in", f"{change}, or make, there"),
     ):
-        names = [each.shown for each in seen.directories if each.denied is denied and each.name != METADATA_LOG]
+        names = [each.shown for each in directories if each.denied is denied]
         if names:
-            sentence = (
-                f"the owner of the log dir may not {what} {count(len(names), 'directory', 'directories')} of it, and a "
-                f"broker that runs as that user {then}: {listed(names)}"
+            yield _of_another_owner(
+                seen, denied, f"{what} {_directories(names)} of it", then, names=names, replicas=len(names)
             )
-            yield Finding(effect, "another_owner", sentence, FindingPlace(seen.path, "."), replicas=len(names))
+    for denied, what, then in ((Denied.READ, "read", read), (Denied.CHANGE, "write", change)):
+        files = [f"{each.shown}/{each.denied_files[denied]}" for each in directories if denied in each.denied_files]
+        names = [seen.denied_files[denied], *files] if denied in seen.denied_files else files
+        if names:
+            where = f"{_directories(files)} of it" if files == names else "it"
+            where = f"it and in {_directories(files)} of it" if files and files != names else where
+            yield _of_another_owner(seen, denied, f"{what} files in {where}", then, names=names, replicas=len(files))
+
+
+def _directories(names: Sequence[str]) -> str:
+    return count(len(names), "directory", "directories")
+
+
+def _of_another_owner(
+    seen: SeenLogDir, denied: Denied, what: str, then: str, *, names: Sequence[str], replicas: int
+) -> Finding:
+    effect = StartEffect.LOG_DIR_OFFLINE if denied is Denied.READ else StartEffect.UNKNOWN
+    sentence = f"the owner of the log dir may not {what}, and a broker that runs as that user {then}: {listed(names)}"
+    return Finding(effect, "another_owner", sentence, FindingPlace(seen.path, "."), replicas=replicas)
 
 
 def stop_and_segments(seen: SeenLogDir) -> Iterator[Finding]:

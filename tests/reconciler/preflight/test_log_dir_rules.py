@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from layout import checkpoint, meta_properties
 from logstore.scan import Denied
-from reconciler.preflight import FULL_BELOW, StartEffect, free_room, look_at_broker
+from reconciler.preflight import FULL_BELOW, SeenBroker, StartEffect, free_room, look_at_broker
 from tests.reconciler.preflight.disks import (
     METADATA_LOG,
     ask,
@@ -277,3 +278,35 @@ def test_a_directory_that_the_owner_of_the_log_dir_may_not_use_is_told_as_far_as
     (found,) = of_rule(ask(of_another_owner(tmp_path, denied, name)), "another_owner")
     assert found.effect is effect
     assert problem in found.problem and name in f"{found.problem} {found.place.name}"
+
+
+@pytest.mark.parametrize(
+    ("denied", "name", "top", "effect", "problem"),
+    [
+        (Denied.READ, "orders-0", {}, StartEffect.LOG_DIR_OFFLINE, "may not read files in 1 directory of it"),
+        (Denied.CHANGE, "orders-0", {}, StartEffect.UNKNOWN, "may not write files in 1 directory of it"),
+        (
+            Denied.CHANGE,
+            "orders-0",
+            {Denied.CHANGE: ".lock"},
+            StartEffect.UNKNOWN,
+            "may not write files in it and in 1 directory of it, and a broker that runs as that user takes the log dir "
+            "offline at the first file that it cannot open to write: .lock, orders-0/of-root",
+        ),
+        (Denied.READ, "", {Denied.READ: "of-root"}, StartEffect.LOG_DIR_OFFLINE, "may not read files in it"),
+        (Denied.READ, METADATA_LOG, {}, StartEffect.STARTUP_ABORTS, "may not read it"),
+        (Denied.CHANGE, METADATA_LOG, {}, StartEffect.UNKNOWN, "may not write it"),
+    ],
+)
+def test_files_that_the_owner_of_the_log_dir_may_not_use_are_told_as_far_as_it_is_known(
+    tmp_path: Path, denied: Denied, name: str, top: dict[Denied, str], effect: StartEffect, problem: str
+) -> None:
+    (only,) = of_another_owner(tmp_path, Denied.NOTHING).log_dirs
+    directories = [
+        replace(each, denied_files={denied: "of-root"}) if each.name == name else each for each in only.directories
+    ]
+    seen = SeenBroker.of([replace(only, directories=directories, denied_files=top)])
+    (found,) = of_rule(ask(seen), "another_owner")
+    assert found.effect is effect
+    assert problem in found.problem
+    assert "of-root" in f"{found.problem} {found.place.name}"
