@@ -31,6 +31,7 @@ from logstore.staging import (
 )
 from reconciler.cli.frame import (
     Exit,
+    InterruptedRunError,
     OpenedLogDirs,
     check_locations,
     describe_staged,
@@ -142,14 +143,7 @@ def run(
             opened.open(log_dirs, fallback)
             views = opened.log_dirs
         steps, others = _planned_restores(views, wanted, fallback, opened, specs)
-        done, last = 0, ""
-        for step in steps:
-            stays = step.to is None and not step.as_stray
-            moved = not stays and (dry_run or _carry_out(step, opened.log_dirs, wanted, fallback))
-            done += moved
-            if moved or stays:
-                tell_of(step.staged.log_dir, [step.line], headed=step.staged.log_dir == last)
-                last = step.staged.log_dir
+        done = _carry_out_all(steps, opened.log_dirs, wanted, fallback, dry_run=dry_run)
     if not steps and views:
         code = opened.code(len(views))
         warn("nothing was chosen" if code is Exit.CLEAN else "nothing was chosen of what could be read")
@@ -374,6 +368,36 @@ def _live_elsewhere(to: Restored, views: Sequence[LogDirView]) -> str | None:
             except (LogStoreError, OSError):
                 continue
     return None
+
+
+def _carry_out_all(
+    steps: Sequence[PlannedRestore],
+    log_dirs: Sequence[LogDir],
+    wanted: RestoreChoice,
+    fallback: FallbackRecords,
+    *,
+    dry_run: bool,
+) -> int:
+    """Restore what is planned, and print a line of each; return how many came back, or would in a dry run.
+
+    Raises:
+        InterruptedRunError: the user ended it.
+    """
+    done, last = 0, ""
+    try:
+        for step in steps:
+            stays = step.to is None and not step.as_stray
+            moved = not stays and (dry_run or _carry_out(step, log_dirs, wanted, fallback))
+            done += moved
+            if moved or stays:
+                tell_of(step.staged.log_dir, [step.line], headed=step.staged.log_dir == last)
+                last = step.staged.log_dir
+    except KeyboardInterrupt as error:
+        number = count(len(steps), "directory", "directories")
+        raise InterruptedRunError(
+            f"interrupted after {done} of {number}: what came back stays, and the same command does the rest"
+        ) from error
+    return done
 
 
 def _carry_out(

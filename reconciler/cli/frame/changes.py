@@ -21,11 +21,11 @@ from logstore.log_dir import FallbackRecords, LogDir, StagingBeside, find_lock_h
 from logstore.namespaces import PlannedChange, carry_out
 from logstore.store import LogStore, StoreOptions, recover_all
 from reconciler.cli.frame.inputs import log_dirs_in
-from reconciler.cli.frame.lifecycle import Exit, may_be_unread, say, warn
+from reconciler.cli.frame.lifecycle import Exit, InterruptedRunError, may_be_unread, say, warn
 from reconciler.cli.frame.options import fallback_records
 from reconciler.cli.frame.output import Format, check_output, destination, open_page
 from reconciler.errors import RefusedError, UsageError
-from reconciler.text import Column, count, csv_text
+from reconciler.text import Column, count, csv_text, listed
 
 CHANGE_SCHEMA_VERSION = 1
 """Version of the JSON; raised whenever a field changes its meaning or goes."""
@@ -53,7 +53,7 @@ def change_store(
     log_dirs = log_dirs_in(paths)
     if dry_run or output is not None or Format(form) is not Format.TABLE:
         check_output(Format(form), output, log_dirs)
-    with open_store(log_dirs, fallback_folder, dry_run=dry_run) as store:
+    with _say_begun(log_dirs), open_store(log_dirs, fallback_folder, dry_run=dry_run) as store:
         planned = plan(store)
         if not dry_run:
             carry_out(store, planned)
@@ -69,6 +69,26 @@ def change_store(
     else:
         say(f"{planned.intent.sentence}: done, {_amount(planned)}")
     return code
+
+
+@contextmanager
+def _say_begun(log_dirs: tuple[str, ...]) -> Iterator[None]:
+    """Say of an interrupted change that is begun that it does not stay so, whatever command opens the log dirs next.
+
+    Raises:
+        InterruptedRunError: it is begun.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        begun = [path for path in log_dirs if os.path.lexists(f"{path}/{INTENT_FILE}")]
+        if not begun:
+            raise
+        raise InterruptedRunError(
+            f"interrupted in the middle of a change: {listed(begun)} must not be used like this. The next command that "
+            "opens the log dirs to change them brings it to its end first, wholly done or wholly undone; the same "
+            "command does"
+        ) from error
 
 
 @contextmanager

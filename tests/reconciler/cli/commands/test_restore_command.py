@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -17,6 +19,7 @@ from layout.ids import DirectoryId
 from layout.meta_properties import MetaProperties
 from layout.topic import TopicPartition
 from logstore.log_dir import LogDir
+from logstore.staging import restore
 from reconciler.cli.commands.restore import parse_partition
 from reconciler.errors import UsageError
 from tests.reconciler.cli.commands.test_purge_command import FAR_AWAY_MS, stage_replica
@@ -79,6 +82,26 @@ def test_an_output_without_room_does_not_end_the_work_and_is_told(log_dir: str) 
     with open("/dev/full", "wb") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (4, "logstore: the output is incomplete: No space left on device\n")
+    assert live(log_dir) == {"orders-0", "orders-1"}
+
+
+def test_an_interruption_says_how_far_it_came_and_the_same_command_does_the_rest(
+    run: Run, log_dir: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restored = list[str]()
+
+    def interrupted(*args: Any, **how: Any) -> None:
+        if restored:
+            raise KeyboardInterrupt
+        restored.append(restore(*args, **how).path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(import_module("reconciler.cli.commands.restore"), "restore", interrupted)
+        result = run("restore", log_dir, "--all", "--without-twin")
+    said = "logstore: interrupted after 1 of 2 directories: what came back stays, and the same command does the rest\n"
+    assert (result.exit_code, result.stderr) == (130, said)
+    assert live(log_dir) == {*restored}
+    assert run("restore", log_dir, "--all").exit_code == 0
     assert live(log_dir) == {"orders-0", "orders-1"}
 
 

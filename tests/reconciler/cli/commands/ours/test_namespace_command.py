@@ -7,11 +7,13 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
 
 from layout.scheme import INTENT_FILE, UNCLEAN_FILE
+from logstore.fs import Disk
 from logstore.log_dir import LogDir
 from tests.logstore.changes import fill_store, lies, look, two_disks
 from tests.logstore.engine import opened
@@ -56,6 +58,26 @@ def test_a_change_is_summed_up_where_the_list_of_its_steps_has_no_room(paths: li
     assert result.exit_code == 4
     assert "/dev/full is incomplete: No space left" in result.stderr
     assert result.stderr.endswith("logstore: create namespace org:apache: done, 4 steps in 2 log dirs\n")
+
+
+def test_of_a_change_that_is_interrupted_in_the_middle_it_is_said_that_it_does_not_stay_so(
+    paths: list[Path], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(disk: Disk, source: int, name: str, *to: Any) -> None:
+        if name == "orders-1":
+            raise KeyboardInterrupt
+        rename(disk, source, name, *to)
+
+    rename = Disk.rename
+    command = ("namespace", "rename", "orders", "purchases", *paths)
+    with monkeypatch.context() as patched:
+        patched.setattr(Disk, "rename", interrupted)
+        result = run(*command)
+    assert lies(paths) == ["orders-0 in purchases-0", "orders-1 in orders-1"]
+    assert result.exit_code == 130
+    assert f"interrupted in the middle of a change: {paths[0]}, {paths[1]} must not be used like this" in result.stderr
+    run(*command)
+    assert lies(paths) == ["orders-0 in purchases-0", "orders-1 in purchases-1"]
 
 
 def test_a_topic_is_renamed_and_moved_to_the_default_namespace(paths: list[Path], run: Run) -> None:
