@@ -81,7 +81,7 @@ def _say_begun(log_dirs: tuple[str, ...]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        begun = [path for path in log_dirs if os.path.lexists(f"{path}/{INTENT_FILE}")]
+        begun = _begun(log_dirs)
         if not begun:
             raise
         raise InterruptedRunError(
@@ -89,6 +89,11 @@ def _say_begun(log_dirs: tuple[str, ...]) -> Iterator[None]:
             "opens the log dirs to change them brings it to its end first, wholly done or wholly undone; the same "
             "command does"
         ) from error
+
+
+def _begun(log_dirs: tuple[str, ...]) -> list[str]:
+    """List the log dirs in which a change of many steps is begun."""
+    return [path for path in log_dirs if os.path.lexists(f"{path}/{INTENT_FILE}")]
 
 
 @contextmanager
@@ -101,8 +106,12 @@ def open_store(log_dirs: tuple[str, ...], fallback_folder: str | None, *, dry_ru
     if dry_run:
         for path in log_dirs:
             refuse_unrecovered(path)
+    cut_short = _begun(log_dirs)
     try:
         with LogStore.open(log_dirs, StoreOptions(fallback_records=fallback_records(fallback_folder).folder)) as store:
+            if cut_short and not _begun(log_dirs):
+                # It may be the very change that is asked for now, which then finds nothing of the old name.
+                say("a change that was cut short here has been brought to its end")
             for path, reason in store.offline.items():
                 warn(f"{path} is offline: {reason}")
             yield store

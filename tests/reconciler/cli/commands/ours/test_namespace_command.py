@@ -76,8 +76,10 @@ def test_of_a_change_that_is_interrupted_in_the_middle_it_is_said_that_it_does_n
     assert lies(paths) == ["orders-0 in purchases-0", "orders-1 in orders-1"]
     assert result.exit_code == 130
     assert f"interrupted in the middle of a change: {paths[0]}, {paths[1]} must not be used like this" in result.stderr
-    run(*command)
+    again = run(*command)
     assert lies(paths) == ["orders-0 in purchases-0", "orders-1 in purchases-1"]
+    assert again.stderr.startswith("logstore: a change that was cut short here has been brought to its end\n")
+    assert "brought to its end" not in run(*command).stderr
 
 
 def test_a_topic_is_renamed_and_moved_to_the_default_namespace(paths: list[Path], run: Run) -> None:
