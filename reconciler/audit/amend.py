@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from logstore.rows import InventorySet
-from reconciler.audit.fleet import unreadable_inventories
+from reconciler.audit.fleet import FleetFinding
 from reconciler.audit.result import AuditResult
 from reconciler.policy import PolicyRules
 from reconciler.text import count, listed
@@ -14,9 +14,12 @@ from reconciler.verdicts import Verdict
 
 def with_inventories(result: AuditResult, inventories: InventorySet) -> AuditResult:
     """Add what the set of inventories shows by itself: files that cannot be read, and scans that do not count."""
+    unreadable = (
+        FleetFinding("INVENTORY_UNREADABLE", None, path, problem) for path, problem in inventories.unreadable.items()
+    )
     return replace(
         result,
-        fleet=(*result.fleet, *unreadable_inventories(inventories.unreadable)),
+        fleet=(*result.fleet, *unreadable),
         notes=(*result.notes, *inventories.remarks),
     )
 

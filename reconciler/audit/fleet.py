@@ -111,12 +111,12 @@ def _brokers(row: FleetRow) -> str:
     return f"broker {first}" if first == last else f"brokers {first} to {last}"
 
 
-_OR_RENAMED = ", or its host has another name now: leave out the inventories of the old one"
+OR_RENAMED = ", or its host has another name now: leave out the inventories of the old one"
 
 
 def _directory_ids(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
     for row in rows:
-        why = f"one is a copy{_OR_RENAMED if row['hosts'] > 1 else ''}"
+        why = f"one is a copy{OR_RENAMED if row['hosts'] > 1 else ''}"
         detail = f"{row['times']} log dirs carry it, among them {row['one']} and {row['other']}: {why}"
         yield _finding("DUPLICATE_DIRECTORY_ID", row, row["directory_id"], detail)
 
@@ -124,7 +124,7 @@ def _directory_ids(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
 def _node_ids(rows: Sequence[FleetRow]) -> Iterable[FleetFinding]:
     for row in rows:
         what = f"{row['hosts']} hosts" if row["hosts"] > 1 else f"{row['logs']} metadata logs"
-        why = f"two nodes share it, or a disk is a copy{_OR_RENAMED if row['hosts'] > 1 else ''}"
+        why = f"two nodes share it, or a disk is a copy{OR_RENAMED if row['hosts'] > 1 else ''}"
         detail = f"{what} have it, among them {row['one']} and {row['other']}: {why}"
         yield _finding("DUPLICATE_NODE_ID", row, f"broker {row['node']}", detail)
 
@@ -384,29 +384,34 @@ INVENTORY_GAP_MS = 24 * 3_600_000
 """The default of the greatest span between an inventory and the metadata that it is compared with."""
 
 
-def unreadable_inventories(problems: Mapping[str, str]) -> list[FleetFinding]:
-    """Make findings of inventories that cannot be read; ``problems``: the sentences, by path."""
-    return [FleetFinding("INVENTORY_UNREADABLE", None, path, problem) for path, problem in problems.items()]
-
-
 def unreported_brokers(cluster: str, wanted: Mapping[int, int], seen: Collection[int | None]) -> Iterator[FleetFinding]:
-    """Find brokers that hold replicas and of which no scan was given; at most :data:`LIMIT` of them.
+    """Find brokers that hold replicas and of which no scan was given.
 
     Args:
         cluster: the cluster's ID; empty: the metadata does not name it.
         wanted: number of replicas by broker, as the metadata has them.
         seen: the brokers of the cluster that were scanned.
     """
-    for node in sorted(wanted.keys() - seen)[:LIMIT]:
+    for node in sorted(wanted.keys() - seen):
         replicas = count(wanted[node], "replica")
         detail = f"the metadata has {replicas} on it, and no scan of its log dirs that can be read was given"
         yield FleetFinding("BROKER_NOT_REPORTED", cluster or None, f"broker {node}", detail)
 
 
+def limited(findings: Iterable[FleetFinding]) -> list[FleetFinding]:
+    """Keep the first :data:`LIMIT` findings of one kind, and say in another how many more there are."""
+    found = list(findings)
+    left = len(found) - LIMIT
+    if left <= 0:
+        return found
+    detail = f"only the first {LIMIT:,} findings of this kind are told, and there are {left:,} more"
+    return [*found[:LIMIT], FleetFinding(found[0].kind, found[0].cluster_id, "more", detail)]
+
+
 def far_inventories(
     states: Mapping[str, DesiredState], log_dirs: Sequence[FleetRow], now_ms: int, gap_ms: int, *, inventoried: bool
 ) -> Iterator[FleetFinding]:
-    """Find brokers whose inventory is much older or much younger than the metadata; at most :data:`LIMIT` of them.
+    """Find brokers whose inventory is much older or much younger than the metadata.
 
     Args:
         states: desired state by cluster ID.
@@ -415,7 +420,6 @@ def far_inventories(
         gap_ms: the greatest span that is no finding.
         inventoried: whether inventories were given; else all that was scanned from then on is no inventory.
     """
-    found = 0
     future_ms = now_ms + INVENTORY_GAP_MS
     for (cluster, node), rows in groupby(log_dirs, key=lambda row: (str(row["cluster"]), row["node"])):
         as_of = states[cluster].identity.as_of_ms if cluster in states else None
@@ -424,8 +428,7 @@ def far_inventories(
         if as_of is None or not scans:
             continue
         farthest = max(scans, key=lambda scan: abs(scan - as_of))
-        if abs(farthest - as_of) > gap_ms and found < LIMIT:
-            found += 1
+        if abs(farthest - as_of) > gap_ms:
             span = f"{age(abs(farthest - as_of))} {'after' if farthest > as_of else 'before'}"
             detail = f"scanned at {moment(farthest)}, {span} the metadata, which speaks as of {moment(as_of)}"
             if farthest > future_ms:

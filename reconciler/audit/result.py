@@ -26,6 +26,7 @@ from reconciler.audit.fleet import (
     FleetFinding,
     FleetQuery,
     far_inventories,
+    limited,
     other_clusters,
     own_metadata,
     to_findings,
@@ -259,8 +260,8 @@ def conclude(
             *own_metadata(states, log_dirs),
             *(finding for each in queries for finding in _fleet(query, each)),
             *other_clusters(states, log_dirs),
-            *far_inventories(states, log_dirs, now_ms, gap_ms, inventoried=inventoried),
-            *(_unreported(query, states, brokers) if inventoried else ()),
+            *limited(far_inventories(states, log_dirs, now_ms, gap_ms, inventoried=inventoried)),
+            *limited(_unreported(query, states, brokers) if inventoried else ()),
         ),
         findings_path=findings_path,
         notes=(

@@ -10,7 +10,16 @@ import pyarrow as pa
 
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit import audit
-from reconciler.audit.fleet import LIMIT, QUERIES, FleetFinding, FleetQuery, to_findings
+from reconciler.audit.fleet import (
+    LIMIT,
+    QUERIES,
+    FleetFinding,
+    FleetQuery,
+    far_inventories,
+    limited,
+    to_findings,
+    unreported_brokers,
+)
 from reconciler.desired import DesiredBuilder, DesiredState, MetadataIdentity
 from tests.fleets import NOW_MS, many_fleets
 
@@ -343,3 +352,24 @@ def test_the_only_known_copy_is_in_doubt_with_its_verdict(tmp_path: Path) -> Non
     rows = [row(1), live(1, OLD, modified_ms=AS_OF_MS + 1)]
     (found,) = [each for each in fleet_at(tmp_path, rows, state, AS_OF_MS) if each.kind == "ONLY_KNOWN_COPY"]
     assert found.doubt == "CHANGED_SINCE_METADATA"
+
+
+def test_of_more_findings_than_a_report_takes_one_says_how_many_more_there_are() -> None:
+    found = limited(unreported_brokers("c1", dict.fromkeys(range(LIMIT + 12), 1), {3}))
+    assert len(found) == LIMIT + 1
+    assert found[-1] == FleetFinding(
+        "BROKER_NOT_REPORTED",
+        "c1",
+        "more",
+        "only the first 1,000 findings of this kind are told, and there are 11 more",
+    )
+    assert limited(found[:LIMIT]) == found[:LIMIT]
+    assert limited([]) == []
+
+
+def test_every_broker_whose_inventory_is_far_from_the_metadata_is_counted() -> None:
+    log_dirs = [{"cluster": "c1", "node": node, "scanned_ms": 1} for node in range(LIMIT + 5)]
+    states = {"c1": kept_by(None, as_of_ms=10**9)}
+    found = limited(far_inventories(states, log_dirs, 10**9, 1000, inventoried=True))
+    assert len(found) == LIMIT + 1
+    assert found[-1].detail.endswith("and there are 5 more")
