@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         plain_row,
         utf8,
     )
+    from logstore.rows.same_log_dir import OtherPlace, describe_other_places, find_other_places, on_host
     from logstore.rows.uris import (
         check_uri,
         fetch,
@@ -83,6 +84,7 @@ else:
                 "plain_row",
                 "utf8",
             ),
+            "same_log_dir": ("OtherPlace", "describe_other_places", "find_other_places", "on_host"),
             "uris": (
                 "check_uri",
                 "fetch",
@@ -111,14 +113,17 @@ __all__ = [
     "LogDirFacts",
     "LogDirOnHost",
     "MetadataState",
+    "OtherPlace",
     "Row",
     "by_column",
     "check_inventory",
     "check_uri",
     "columns_to_batch",
     "concat_columns",
+    "describe_other_places",
     "expand",
     "fetch",
+    "find_other_places",
     "find_rows",
     "fitting_rows",
     "inventories_below",
@@ -130,6 +135,7 @@ __all__ = [
     "is_uri",
     "join_uri",
     "list_uri",
+    "on_host",
     "open_uri",
     "parse_scan_name",
     "path_of_uri",

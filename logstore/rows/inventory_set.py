@@ -1,8 +1,8 @@
 """Many inventories read together: which of their scans count, and which files cannot be read.
 
 A fleet keeps the inventories of many days, and a broker may have sent two. Of several scans of one log dir the newest
-counts; an engine leaves out the rows of the others, so that no replica counts twice. A file that cannot be read costs
-only what it holds.
+counts, also where they found it at several places (:mod:`logstore.rows.same_log_dir`); an engine leaves out the rows of
+the others, so that no replica counts twice. A file that cannot be read costs only what it holds.
 
 Of files whose names say that they hold the same log dirs (:mod:`logstore.rows.inventory_layout`), the newest is read,
 and an older one only where that cannot be read: a folder may hold the scans of a year. What lies in a store is copied
@@ -15,14 +15,15 @@ import os
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from logstore.errors import InventoryError, InventoryStoreError, StoreDownError
 from logstore.parallel import processors
 from logstore.rows.inventory_layout import parse_scan_name
-from logstore.rows.rows import LogDirOnHost
+from logstore.rows.rows import LogDirFacts, LogDirOnHost
+from logstore.rows.same_log_dir import OtherPlace, describe_other_places, find_other_places, on_host
 from logstore.rows.uris import fetch, is_uri
 from logstore.tunables import STORE_THREADS
 
@@ -104,6 +105,8 @@ class InventorySet:
     """Files of which no scan counts, because there is a newer one of each log dir."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """Files that are no sound inventory, each with the sentence that says why and what to do."""
+    other_places: tuple[OtherPlace, ...] = ()
+    """Scans that do not count, because a newer one found the same log dir elsewhere."""
     copies: Copies = field(default_factory=lambda: Copies(None), compare=False)
     """What was fetched from a store, or got the columns that an older release did not write."""
 
@@ -125,7 +128,7 @@ class InventorySet:
         for path, ignored in self.superseded.items():
             names = ", ".join(sorted(each.log_dir for each in ignored)[:_NAMED])
             said.append(f"{path} does not count for log dirs that were scanned again since: {names}")
-        return tuple(said)
+        return (*said, *describe_other_places(self.other_places))
 
     def readable(self, path: str) -> str:
         """Return the file on this machine that holds one of :attr:`paths`: itself, or its copy."""
@@ -137,13 +140,14 @@ class InventorySet:
 
 
 def read_inventory_set(
-    paths: Sequence[str], scanned_now: Iterable[LogDirOnHost] = (), copies_in: str | None = None
+    paths: Sequence[str], scanned_now: Iterable[LogDirFacts] = (), copies_in: str | None = None
 ) -> InventorySet:
     """Read the ``log_dir`` rows of inventories, and find the newest scan of each log dir.
 
-    A log dir is the same one where host, path, cluster and node are the same. One that could not tell its identity,
-    because its disk was away, is the one that other inventories know at its host and path, where they know only one. Of
-    two scans of one moment, the first given counts.
+    A log dir is the same one where host, path, cluster and node are the same, and where
+    :func:`logstore.rows.same_log_dir.find_other_places` says so. One that could not tell its identity, because its disk
+    was away, is the one that other inventories know at its host and path, where they know only one. Of two scans of one
+    moment, the first given counts.
 
     Args:
         paths: the files, each once: paths and URIs.
@@ -157,32 +161,56 @@ def read_inventory_set(
     read = _read_newest(paths, copies)
     rows_of = dict(read.found)
     found = {path: rows_of[path] for path in paths if path in rows_of}
-    brokers = _known_brokers(found.values())
-    now = frozenset(scanned_now)
-    newest: dict[tuple[Any, ...], tuple[int, str]] = {}
+    now = [asdict(each) for each in scanned_now]
+    kept, other_places = _choose_newest(found, now)
+    superseded, older = {}, set(read.older)
     for path, rows in found.items():
-        for row in rows:
-            scan = (-1 if row["scanned_ms"] is None else row["scanned_ms"], path)
-            best = newest.setdefault(_identity(row, brokers), scan)
-            if scan[0] > best[0]:
-                newest[_identity(row, brokers)] = scan
-    kept, superseded, older = [], {}, set(read.older)
-    for path, rows in found.items():
-        counting = [row for row in rows if newest[_identity(row, brokers)][1] == path and _on_host(row) not in now]
-        kept += counting
-        rest = frozenset(map(_on_host, rows)) - frozenset(map(_on_host, counting))
-        if rest and not counting:
+        rest = frozenset(map(on_host, rows)) - frozenset(map(on_host, kept[path]))
+        if rest and not kept[path]:
             older.add(path)
         elif rest:
             superseded[path] = rest
     return InventorySet(
         paths=tuple(path for path in found if path not in older),
-        log_dirs=tuple(kept),
+        log_dirs=tuple(row for rows in kept.values() for row in rows),
         superseded=superseded,
         older=tuple(path for path in paths if path in older),
         unreadable={path: read.unreadable[path] for path in paths if path in read.unreadable},
+        other_places=tuple(other_places),
         copies=copies,
     )
+
+
+_NOW = ""
+"""What stands for the path of a file where there is none: the log dirs are scanned in this run."""
+
+
+def _choose_newest(
+    found: Mapping[str, Sequence[_LogDirRow]], now: Sequence[_LogDirRow]
+) -> tuple[dict[str, list[_LogDirRow]], list[OtherPlace]]:
+    """Choose the rows of each file that count; also return which do not, because they are of another place."""
+    brokers = _known_brokers(found.values())
+    scanned_now = frozenset(map(on_host, now))
+    newest: dict[tuple[Any, ...], tuple[int, str, _LogDirRow]] = {}
+    sources: dict[LogDirOnHost, set[str]] = {place: {_NOW} for place in scanned_now}
+    for path, rows in found.items():
+        for row in rows:
+            if on_host(row) in scanned_now:
+                continue
+            sources.setdefault(on_host(row), set()).add(path)
+            scan = (-1 if row["scanned_ms"] is None else row["scanned_ms"], path, row)
+            best = newest.setdefault(_identity(row, brokers), scan)
+            if scan[0] > best[0]:
+                newest[_identity(row, brokers)] = scan
+    scans = [*now, *(row for _, _, row in sorted(newest.values(), key=lambda scan: -scan[0]))]
+    other_places = find_other_places(scans, sources)
+    for each in other_places:
+        newest.pop((each.cluster_id, each.node_id, *each.older), None)
+    kept = {
+        path: [row for row in rows if newest.get(_identity(row, brokers), (0, None))[1] == path]
+        for path, rows in found.items()
+    }
+    return kept, other_places
 
 
 @dataclass(slots=True)
@@ -258,30 +286,29 @@ def _scanned_ms(path: str) -> int:
     return -1 if name is None else name.scanned_ms
 
 
-def _known_brokers(files: Iterable[Sequence[Mapping[str, Any]]]) -> Mapping[LogDirOnHost, frozenset[Any]]:
+_LogDirRow = Mapping[str, Any]
+
+
+def _known_brokers(files: Iterable[Sequence[_LogDirRow]]) -> Mapping[LogDirOnHost, frozenset[Any]]:
     """Gather the brokers, as cluster and node, that each log dir of a host is said to belong to."""
     known: dict[LogDirOnHost, set[Any]] = {}
     for rows in files:
         for row in rows:
             if _broker(row) != _NO_BROKER:
-                known.setdefault(_on_host(row), set()).add(_broker(row))
+                known.setdefault(on_host(row), set()).add(_broker(row))
     return {log_dir: frozenset(brokers) for log_dir, brokers in known.items()}
 
 
 _NO_BROKER = (None, None)
 
 
-def _broker(row: Mapping[str, Any]) -> tuple[Any, Any]:
+def _broker(row: _LogDirRow) -> tuple[Any, Any]:
     return row["cluster_id"], row["node_id"]
 
 
-def _identity(row: Mapping[str, Any], brokers: Mapping[LogDirOnHost, frozenset[Any]]) -> tuple[Any, ...]:
-    broker, place = _broker(row), _on_host(row)
+def _identity(row: _LogDirRow, brokers: Mapping[LogDirOnHost, frozenset[Any]]) -> tuple[Any, ...]:
+    broker, place = _broker(row), on_host(row)
     known = brokers.get(place, ())
     if broker == _NO_BROKER and len(known) == 1:
         (broker,) = known
     return *broker, *place
-
-
-def _on_host(row: Mapping[str, Any]) -> LogDirOnHost:
-    return LogDirOnHost(row["host"] or "", row["log_dir"])

@@ -1,6 +1,7 @@
 """Finds the rows of one topic in many inventories, and in log dirs that were scanned just now.
 
-Of several scans of one log dir the newest says what lies there; the older ones say since when.
+Of several scans of one log dir the newest says what lies there, and the older ones since when, also where they found it
+at another place (:mod:`logstore.rows.same_log_dir`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ import pyarrow as pa
 from layout.topic import NAMESPACE_SEPARATOR
 from logstore import InventoryError
 from logstore.parallel import processors
-from logstore.rows import Kind, find_rows, fitting_rows, inventory_values
+from logstore.rows import (
+    Kind,
+    LogDirOnHost,
+    OtherPlace,
+    find_other_places,
+    find_rows,
+    fitting_rows,
+    inventory_values,
+    on_host,
+)
 from reconciler.verdicts import Row
 from reconciler.whereabouts.subject import Subject
 
@@ -35,6 +45,8 @@ class Found:
     """By :func:`place_of`: when the first of the given scans saw it there, ms since 1970."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """Inventories that cannot be read, each with the sentence that says why."""
+    other_places: tuple[OtherPlace, ...] = ()
+    """Where older scans found log dirs that newer ones found elsewhere."""
 
 
 def search(values: Mapping[str, Collection[str]], inventories: Sequence[str], scanned: Sequence[pa.Table]) -> Found:
@@ -46,29 +58,55 @@ def search(values: Mapping[str, Collection[str]], inventories: Sequence[str], sc
     wanted = {"name": (".",), **values}
     read, unreadable = _of_each(inventories, lambda path: find_rows(path, wanted).to_pylist())
     now = [row for table in scanned for row in fitting_rows(table, wanted).to_pylist()]
-    fresh = {(row["host"], row["log_dir"]) for row in now}
     rows = [*now, *(row for rows in read for row in rows)]
-    brokers: dict[tuple[Any, ...], set[tuple[Any, ...]]] = {}
+    brokers: dict[LogDirOnHost, set[tuple[Any, ...]]] = {}
     for row in rows:
         if (row["cluster_id"], row["node_id"]) != _NO_BROKER:
-            brokers.setdefault((row["host"], row["log_dir"]), set()).add((row["cluster_id"], row["node_id"]))
-    newest: dict[tuple[Any, ...], Row] = {}
-    for row in rows:
-        if row["kind"] == Kind.LOG_DIR.value and (row in now or (row["host"], row["log_dir"]) not in fresh):
-            best = newest.setdefault(_log_dir_of(row, brokers), row)
-            if _scanned(row) > _scanned(best):
-                newest[_log_dir_of(row, brokers)] = row
+            brokers.setdefault(on_host(row), set()).add((row["cluster_id"], row["node_id"]))
+    newest = _newest(rows, now, brokers)
+    other_places = _other_places(newest.values(), now, read)
+    moved = {}
+    for each in other_places:
+        broker = (each.cluster_id, each.node_id)
+        moved[*broker, *each.older] = (*broker, *each.newer)
+        newest.pop((*broker, *each.older), None)
     current: dict[tuple[Any, ...], Row] = {}
     since: dict[tuple[Any, ...], int] = {}
     for row in rows:
         if row["kind"] == Kind.LOG_DIR.value:
             continue
-        place, scan = place_of(row), newest.get(_log_dir_of(row, brokers))
+        place, scan = _place_now(row, moved), newest.get(_log_dir_of(row, brokers))
         if row["scanned_ms"] is not None:
             since[place] = min(row["scanned_ms"], since.get(place, row["scanned_ms"]))
         if scan is not None and _scanned(scan) == _scanned(row):
             current.setdefault((*place, row["kind"]), row)
-    return Found(tuple(current.values()), tuple(newest.values()), since, unreadable)
+    return Found(tuple(current.values()), tuple(newest.values()), since, unreadable, tuple(other_places))
+
+
+_Brokers = Mapping[LogDirOnHost, Collection[tuple[Any, ...]]]
+
+
+def _newest(rows: Iterable[Row], now: Collection[Row], brokers: _Brokers) -> dict[tuple[Any, ...], Row]:
+    """Choose the newest ``log_dir`` row of each place."""
+    fresh = set(map(on_host, now))
+    newest: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        if row["kind"] == Kind.LOG_DIR.value and (row in now or on_host(row) not in fresh):
+            best = newest.setdefault(_log_dir_of(row, brokers), row)
+            if _scanned(row) > _scanned(best):
+                newest[_log_dir_of(row, brokers)] = row
+    return newest
+
+
+def _other_places(newest: Iterable[Row], now: Sequence[Row], read: Sequence[Sequence[Row]]) -> list[OtherPlace]:
+    """Find older scans of log dirs that newer ones found elsewhere, among the newest ones of each place."""
+    sources: dict[LogDirOnHost, set[int]] = {}
+    for number, rows in enumerate([now, *read]):
+        for row in rows:
+            if row["kind"] == Kind.LOG_DIR.value:
+                sources.setdefault(on_host(row), set()).add(number)
+    fresh = set(map(on_host, now))
+    return find_other_places(sorted(newest, key=lambda row: (on_host(row) not in fresh, -_scanned(row))), sources)
 
 
 def nearest(
@@ -133,15 +171,25 @@ def place_of(row: Row) -> tuple[Any, ...]:
     return *_log_dir_of(row, {}), row["name"], row["topic"], row["partition"], row["topic_id"]
 
 
+def _place_now(row: Row, moved: Mapping[tuple[Any, ...], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Identify a directory as :func:`place_of` does, and by the log dir's last place where it was found at others."""
+    log_dir, *rest = place_of(row)[:_LOG_DIR], *place_of(row)[_LOG_DIR:]
+    while log_dir in moved:
+        log_dir = moved[log_dir]
+    return *log_dir, *rest
+
+
 _NO_BROKER = (None, None)
+_LOG_DIR = 4
+"""The number of values of :func:`_log_dir_of`, with which those of :func:`place_of` begin."""
 
 
-def _log_dir_of(row: Row, brokers: Mapping[tuple[Any, ...], Collection[tuple[Any, ...]]]) -> tuple[Any, ...]:
+def _log_dir_of(row: Row, brokers: _Brokers) -> tuple[Any, ...]:
     """Identify a log dir; one whose disk was away, and could not tell its broker, is that of its host and path.
 
     ``brokers``: the brokers that other scans know at a host and a path; where there are several, it is none of theirs.
     """
-    broker, place = (row["cluster_id"], row["node_id"]), (row["host"], row["log_dir"])
+    broker, place = (row["cluster_id"], row["node_id"]), on_host(row)
     known = brokers.get(place, ())
     return *(next(iter(known)) if broker == _NO_BROKER and len(known) == 1 else broker), *place
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,11 +18,11 @@ from layout import checkpoint, meta_properties, partition_metadata
 from layout.directory_name import split_live
 from layout.scheme import STAGING_DIR
 from logstore import InventoryError
-from logstore.log_dir import discover
+from logstore.log_dir import discover, read_identity
 from logstore.rows import (
     SUFFIXES,
     InventorySet,
-    LogDirOnHost,
+    LogDirFacts,
     expand,
     inventories_below,
     is_layout_folder,
@@ -243,14 +244,22 @@ def _read_inventories(files: Sequence[str], log_dirs: Sequence[str], copies_in: 
     """
     if not files:
         return InventorySet()
-    host = os.uname().nodename
-    now = (LogDirOnHost(host, os.path.abspath(path)) for path in log_dirs)
-    found = read_inventory_set(files, now, copies_in)
+    found = read_inventory_set(files, map(_facts_now, log_dirs), copies_in)
     if len(found.unreadable) == len(files) and not log_dirs:
         raise InventoryError("; ".join(list(found.unreadable.values())[:5]))
     for problem in found.unreadable.values():
         say_incomplete(f"{problem}. Nothing is known of what it holds")
     return found
+
+
+def _facts_now(log_dir: str) -> LogDirFacts:
+    """Tell what a log dir is that is scanned in this run."""
+    place, identity = os.path.abspath(log_dir), read_identity(log_dir).identity
+    scanned = (os.uname().nodename, place, time.time_ns() // 1_000_000)
+    if identity is None:
+        return LogDirFacts(*scanned, None, None, None)
+    directory_id = None if identity.directory_id is None else str(identity.directory_id)
+    return LogDirFacts(*scanned, identity.cluster_id, identity.node_id, directory_id)
 
 
 def _why_unusable(path: str) -> str:

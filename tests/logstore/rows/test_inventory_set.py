@@ -17,6 +17,7 @@ from logstore.rows import (
     ROW_SCHEMA,
     InventoryForm,
     InventorySet,
+    LogDirFacts,
     LogDirOnHost,
     read_inventory,
     read_inventory_set,
@@ -25,6 +26,7 @@ from logstore.rows import (
 )
 from logstore.rows import inventory_set as inventory_set_module
 from logstore.rows.inventory_set import Copies
+from logstore.rows.same_log_dir import TOGETHER_MS
 from logstore.rows.uris import put
 from tests.object_store import BUCKET, ObjectStore
 from tests.patience import PATIENCE_S
@@ -91,7 +93,8 @@ def test_of_two_scans_of_one_moment_the_first_counts_and_one_without_a_time_is_t
 
 def test_a_log_dir_that_is_scanned_now_is_newer_than_every_inventory(tmp_path: Path) -> None:
     path = written(tmp_path / "old", rows("/d/1", 1), rows("/d/2", 1))
-    found = read_inventory_set([path], [LogDirOnHost("one", "/d/1"), LogDirOnHost("two", "/d/2")])
+    now = [LogDirFacts(host, log_dir, 3, None, None, None) for host, log_dir in (("one", "/d/1"), ("two", "/d/2"))]
+    found = read_inventory_set([path], now)
     assert found.superseded == {path: {LogDirOnHost("one", "/d/1")}}
 
 
@@ -147,6 +150,31 @@ def test_a_disk_that_was_away_is_the_one_that_the_other_scan_knows(tmp_path: Pat
     assert (found.paths, found.superseded) == ((second, third), {second: {LogDirOnHost("one", "/d/2")}})
     other = written(tmp_path / "4", rows("/d/2", 3, node=2))
     assert read_inventory_set([second, third, other]).superseded == {}
+
+
+def test_the_newest_scan_counts_under_whichever_name_of_its_host(tmp_path: Path) -> None:
+    old = written(tmp_path / "old", rows("/d/1", 1, host="b-7"), rows("/d/2", 1, host="b-7"))
+    new = written(tmp_path / "new", rows("/d/1", 2, host="B-7.example.com"))
+    for paths in ([old, new], [new, old]):
+        found = read_inventory_set(paths)
+        assert found.superseded == {old: {LogDirOnHost("b-7", "/d/1")}}
+        assert [(row["log_dir"], row["host"]) for row in found.log_dirs if row["log_dir"] == "/d/1"] == [
+            ("/d/1", "B-7.example.com")
+        ]
+        assert found.remarks[-1] == (
+            "1 log dir was scanned under two names of one host, and the newest scan counts alone: b-7 and "
+            "B-7.example.com"
+        )
+
+
+def test_a_log_dir_that_is_scanned_now_is_that_of_an_inventory_of_another_host_by_its_directory_id(
+    tmp_path: Path,
+) -> None:
+    (log_dir, replica) = rows("/d", 1, host="former")
+    path = written(tmp_path / "old", [{**log_dir, "directory_id": "D"}, replica])
+    found = read_inventory_set([path], [LogDirFacts("present", "/d", TOGETHER_MS + 1, "C", 1, "D")])
+    assert (found.paths, found.older, found.log_dirs) == ((), (path,), ())
+    assert [each.is_certain for each in found.other_places] == [True]
 
 
 def test_what_lies_in_a_store_is_read_from_a_copy_that_goes_with_the_set(tmp_path: Path, s3: ObjectStore) -> None:

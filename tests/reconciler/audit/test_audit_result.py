@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from logstore.rows import InventorySet
+from logstore.rows import InventorySet, LogDirOnHost, OtherPlace
 from reconciler.audit import FINDING_SCHEMA, Accepted, AuditResult, with_inventories, with_policy
 from reconciler.audit.fleet import FleetFinding
 from reconciler.audit.result import conclude
@@ -208,6 +208,31 @@ def test_inventories_that_cannot_be_read_are_findings_and_older_scans_a_note(tmp
     assert found.notes == ("1 older inventory does not count, because its log dirs were scanned again since: /old",)
     assert (made.is_clean, found.is_clean) == (True, False)
     assert with_inventories(made, InventorySet()) == made
+
+
+def test_a_log_dir_at_two_places_is_a_finding_only_where_one_may_be_a_copy(tmp_path: Path) -> None:
+    made = result(tmp_path / "f.parquet")
+    places = [
+        OtherPlace("c", 1, "D", LogDirOnHost(older, "/d"), LogDirOnHost(newer, "/d"), apart_ms)
+        for older, newer, apart_ms in (
+            ("b", "b.example.com", 0),
+            ("old", "new", 10**9),
+            ("two", "one", 90_000),
+            ("three", "one", 0),
+        )
+    ]
+    (found,) = with_inventories(made, InventorySet(other_places=tuple(places))).fleet
+    assert (found.kind, found.cluster_id, found.subject) == ("DUPLICATE_DIRECTORY_ID", "c", "D")
+    assert found.detail == (
+        "one:/d and two:/d carry it, scanned 90 s apart, and at 1 other place: one is a copy, or its host has another "
+        "name now, or two. Only the newest scan, of one:/d, was judged; leave out the inventories of the place that is "
+        "gone"
+    )
+    timeless = OtherPlace("c", 1, "D", LogDirOnHost("h", "/a"), LogDirOnHost("h", "/b"), None)
+    (found,) = with_inventories(made, InventorySet(other_places=(timeless,))).fleet
+    assert (
+        "h:/b and h:/a carry it, scanned at times that are not known: one is a copy, or its disk was mo" in found.detail
+    )
 
 
 def doubtful(tmp_path: Path, *accepted: Accepted) -> AuditResult:

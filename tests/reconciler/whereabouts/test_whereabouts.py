@@ -80,6 +80,23 @@ def test_a_newer_scan_whose_disk_was_away_shows_that_nothing_is_known_now(tmp_pa
     assert names(search({"topic": ["t"]}, paths, [])) == []
 
 
+def test_a_copy_on_a_renamed_host_is_one_and_was_seen_since_the_host_had_its_former_names(tmp_path: Path) -> None:
+    def of(host: str, scanned_ms: int) -> pa.Table:
+        rows = scan(scanned_ms, "t-0").to_pylist()
+        return pa.Table.from_pylist([{**row, "host": host, "directory_id": "D"} for row in rows], ROW_SCHEMA)
+
+    day = 24 * 3_600_000
+    paths = [
+        written(tmp_path / str(number), InventoryForm.PARQUET, of(host, number * day))
+        for number, host in ((2, "b"), (3, "b.example.com"), (1, "a"))
+    ]
+    found = search({"topic": ["t"]}, paths, [])
+    (copy,) = copies_of(Subject.parse("t"), found, (), (), NOW_MS)
+    assert (copy.host, copy.since_ms, copy.scanned_ms) == ("b.example.com", day, 3 * day)
+    assert [row["host"] for row in found.log_dirs] == ["b.example.com"]
+    assert {each.older.host for each in found.other_places} == {"a", "b"}
+
+
 def test_a_log_dir_that_was_scanned_just_now_is_newer_than_any_inventory(tmp_path: Path) -> None:
     path = written(tmp_path / "ahead", InventoryForm.PARQUET, scan(9000, "t-0", "t-1"))
     assert names(search({"topic": ["t"]}, [path], [scan(2000, "t-1")])) == ["t-1"]

@@ -9,7 +9,7 @@ from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING
 
 from logstore import InventoryError
-from logstore.rows import InventorySet, MetadataState, is_uri
+from logstore.rows import InventorySet, MetadataState, describe_other_places, is_uri
 from logstore.scan import scan_all
 from reconciler.cli.frame import (
     Exit,
@@ -22,6 +22,7 @@ from reconciler.cli.frame import (
     of_this_machine,
     open_page,
     read_inputs,
+    say,
     sort_paths,
     warn,
     with_progress,
@@ -81,6 +82,8 @@ def run(
         names = [state.topics.column("topic" if subject.topic_id is None else "topic_id") for state in states]
         _say_not_found(subject, found, files, scanned, [each for n in names for each in n.to_pylist()])
     _write(copies, subject, found, Format(form), output)
+    for note in describe_other_places(found.other_places):
+        say(f"note: {note}")
     for problem in unread:
         warn(problem)
     asks_to_act = any(each.verdict is not None and Verdict(each.verdict) not in BENIGN for each in copies)

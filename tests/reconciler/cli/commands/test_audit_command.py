@@ -15,11 +15,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
 
 from layout.ids import TopicId
+from logstore.rows import ROW_SCHEMA, InventoryForm, read_inventory, write_inventory
 from reconciler.audit import AUDIT_SCHEMA_VERSION, Accepted
 from reconciler.cli.commands import audit as audit_command
 from reconciler.cli.parameters.audit import ACCEPTED
@@ -442,6 +444,27 @@ def test_of_several_inventories_of_a_log_dir_the_newest_counts_and_older_ones_ar
     wholly = run("audit", old, *cluster.log_dirs, "--metadata", cluster.metadata, "--format", "json")
     assert json.loads(wholly.stdout)["totals"] == json.loads(apart.stdout)["totals"]
     assert "note: 1 older inventory does not count, because its log dirs were scanned again since: " in wholly.stderr
+
+
+@pytest.mark.parametrize(
+    ("host", "earlier_ms", "said"),
+    [("short", 0, "two names of one host"), ("other", 10**9, "the host was renamed"), ("other", 1, "may be a copy")],
+)
+def test_a_log_dir_under_two_names_of_its_host_is_no_duplicate_and_is_told_once(
+    cluster, run: Run, tmp_path: Path, host: str, earlier_ms: int, said: str
+) -> None:
+    new = read_inventory(inventory_of(run, tmp_path / "new.parquet", *cluster.log_dirs)).to_pylist()
+    for name, named, ago in (("new", "short.example.com", 0), ("old", host, earlier_ms)):
+        moved = [{**row, "host": named, "scanned_ms": row["scanned_ms"] - ago} for row in new]
+        with (tmp_path / f"{name}.parquet").open("wb") as out:
+            write_inventory([pa.Table.from_pylist(moved, ROW_SCHEMA)], out, InventoryForm.PARQUET)
+    asked = ("--metadata", cluster.metadata, "--format", "json")
+    both = run("audit", tmp_path / "new.parquet", tmp_path / "old.parquet", *asked)
+    alone = run("audit", tmp_path / "new.parquet", *asked)
+    assert json.loads(both.stdout)["totals"] == json.loads(alone.stdout)["totals"]
+    assert both.stderr.count(said) == 1
+    kinds = [each["kind"] for each in json.loads(both.stdout)["fleet"]]
+    assert ("DUPLICATE_DIRECTORY_ID" in kinds, "DUPLICATE_NODE_ID" in kinds) == (said == "may be a copy", False)
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
