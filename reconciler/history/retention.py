@@ -1,17 +1,23 @@
-"""Removes the oldest days of a history: only files that a run wrote, and only whole days."""
+"""Removes the oldest days of a history: only files that a run wrote, and only whole days.
+
+The days are counted back from today, as this machine has it. Where its clock is ahead, that would be all that there is,
+so nothing is removed where the runs on both sides of the cut are too far apart.
+"""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from statistics import median
 
 from logstore import InventoryStoreError, LogStoreError
 from logstore.fs import TEMPORARY, Directory, Disk, remove_file
 from logstore.rows import is_uri, join_uri, list_uri, remove_uri
 from reconciler.errors import HistoryError
 from reconciler.history.delta import LOG, remove_from_delta_tables
-from reconciler.history.tables import SUFFIX, TABLES, day_of, is_run_id
+from reconciler.history.tables import SUFFIX, TABLES, day_of, is_run_id, list_runs
 
 
 def remove_old_days(folder: str, days: int, now_ms: int, disk: Disk | None = None) -> list[str]:
@@ -21,12 +27,14 @@ def remove_old_days(folder: str, days: int, now_ms: int, disk: Disk | None = Non
     by which a run counts, so that a run that is half removed is none.
 
     Raises:
-        HistoryError: something cannot be removed.
+        HistoryError: something cannot be removed, or nothing was, because a clock seems to be wrong.
+        UsageError: the history cannot be listed.
     """
-    if is_uri(folder):
-        return _remove_at_uri(folder, _first_day(days, now_ms))
-    disk = disk or Disk()
     first = _first_day(days, now_ms)
+    _check_clock(folder, days, first, now_ms)
+    if is_uri(folder):
+        return _remove_at_uri(folder, first)
+    disk = disk or Disk()
     removed = set()
     remove_from_delta_tables(folder, first)
     try:
@@ -44,6 +52,41 @@ def remove_old_days(folder: str, days: int, now_ms: int, disk: Disk | None = Non
 
 def _first_day(days: int, now_ms: int) -> str:
     return (datetime.fromtimestamp(now_ms // 1000, UTC).date() - timedelta(days=days - 1)).isoformat()
+
+
+_FEW_DAYS = 31
+"""The longest time between two runs of which nobody wonders, whatever is usual in a history."""
+
+
+def _check_clock(folder: str, days: int, first: str, now_ms: int) -> None:
+    """Refuse to remove runs that end long before those which stay, as all do when a clock is years ahead.
+
+    Long is longer than what is to be kept, and than twice the time that is usual between two of the runs.
+
+    Raises:
+        HistoryError: the clock of this machine, or that of an earlier run, seems to be wrong.
+    """
+    found = sorted({day for run in list_runs(folder) if (day := _date(run.day)) is not None})
+    old = [day for day in found if day.isoformat() < first]
+    if not old:
+        return
+    today = datetime.fromtimestamp(now_ms // 1000, UTC).date()
+    next_day = next((day for day in found if day.isoformat() >= first), today)
+    usual = median((after - before).days for before, after in pairwise(old)) if len(old) > 1 else 0
+    gap = (next_day - old[-1]).days
+    if gap > max(days, 2 * usual, _FEW_DAYS):
+        raise HistoryError(
+            f"--history-days {days}: nothing was removed from {folder}, because between what is to go, until "
+            f"{old[-1]}, and the next run, of {next_day}, lie {gap:,} days, as if a clock was wrong; today is {today} by "
+            f"that of this machine. Remove the runs of days that never were; where all days are right, those until {old[-1]}"
+        )
+
+
+def _date(day: str) -> date | None:
+    try:
+        return date.fromisoformat(day)
+    except ValueError:
+        return None  # digits that are no date, which no run wrote
 
 
 def _not_removed(folder: str, reason: object) -> HistoryError:

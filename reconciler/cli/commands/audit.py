@@ -82,6 +82,7 @@ from reconciler.verdicts import BENIGN, URGENCY, Verdict
 TREND_RUNS = 20
 """Earlier runs that a report shows."""
 
+_DAY_MS = 86_400_000
 _MEMORY = re.compile(r"\d{1,9}(\.\d{1,9})?\s*([KMGT]i?B|B)", re.IGNORECASE)
 
 
@@ -350,16 +351,20 @@ def _open_history(history: str | None, days: int | None, inputs: Inputs) -> Sequ
         if days is not None:
             raise UsageError("--history-days goes with --history")
         return ()
-    if is_uri(history):
-        check_history(history)
-        return earlier_runs(history, TREND_RUNS)
-    _refuse_odd_bytes("--history", history)
-    refuse_inside(history, inputs.log_dirs)
+    if not is_uri(history):
+        _refuse_odd_bytes("--history", history)
+        refuse_inside(history, inputs.log_dirs)
     check_history(history)
     above = os.path.dirname(os.path.abspath(history))
-    if not os.access(history if os.path.isdir(history) else above, os.W_OK | os.X_OK):
+    if not is_uri(history) and not os.access(history if os.path.isdir(history) else above, os.W_OK | os.X_OK):
         raise UsageError(f"--history {history} cannot be written to: name another folder")
-    return earlier_runs(history, TREND_RUNS)
+    earlier = earlier_runs(history, TREND_RUNS)
+    if earlier and (earlier[0].audited_ms or 0) > time.time_ns() // 1_000_000 + _DAY_MS:
+        warn(
+            f"--history {history}: run {earlier[0].run_id} is of a day to come, because a clock was wrong then or is "
+            "now; as long as it is there, diff takes it for the latest run, and --incremental goes on from it"
+        )
+    return earlier
 
 
 @contextmanager

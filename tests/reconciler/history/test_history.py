@@ -171,6 +171,41 @@ def test_only_whole_days_and_only_what_runs_wrote_are_removed(make_result: Make,
     assert remove_old_days(history, 2, NOW_MS) == []
 
 
+@pytest.mark.parametrize("ahead", [[3300], [3300, 3301]])
+def test_a_clock_that_is_years_ahead_removes_nothing(
+    make_result: Make, topics: str, tmp_path: Path, ahead: list[int]
+) -> None:
+    history = str(tmp_path / "history")
+    for day in (0, 1, 2, *ahead):
+        append_run(history, make_result(audited_ms=NOW_MS + day * DAY_MS), topics)
+    runs = list_runs(history)
+    with pytest.raises(HistoryError, match=r"until 2023-11-16, and the next run, of 2032-11-26, lie 3,298 days"):
+        remove_old_days(history, 2, NOW_MS + ahead[-1] * DAY_MS)
+    assert list_runs(history) == runs
+    # With the clock put right, what is years ahead holds up nothing.
+    append_run(history, make_result(audited_ms=NOW_MS + 3 * DAY_MS), topics)
+    assert remove_old_days(history, 2, NOW_MS + 3 * DAY_MS) == ["2023-11-14", "2023-11-15"]
+    assert len(list_runs(history)) == 2 + len(ahead)
+
+
+@pytest.mark.parametrize(
+    ("audited", "days", "removed"),
+    [
+        ([0, 7, 14, 21], 3, 3),  # a history of which only the last run is kept
+        ([0, 31], 7, 1),  # the same where nothing else tells what is usual
+        ([0, 100, 200, 300], 10, 3),
+        ([*range(5), 44], 40, 5),  # audits paused for as long as runs are kept
+    ],
+)
+def test_runs_that_are_as_far_apart_as_usual_are_removed(
+    make_result: Make, topics: str, tmp_path: Path, audited: list[int], days: int, removed: int
+) -> None:
+    history = str(tmp_path / "history")
+    for day in audited:
+        append_run(history, make_result(audited_ms=NOW_MS + day * DAY_MS), topics)
+    assert len(remove_old_days(history, days, NOW_MS + audited[-1] * DAY_MS)) == removed
+
+
 def test_a_folder_that_holds_anything_else_is_no_history(tmp_path: Path) -> None:
     check_history(str(tmp_path / "not-yet"))
     (tmp_path / "orders-0").mkdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -108,6 +109,22 @@ def test_what_came_of_the_fleet_as_a_whole_is_told(run: Run, cluster: Cluster, t
     assert shown.exit_code == 1
     assert re.search(r"of the fleet as a whole: \d+ new", shown.stdout)
     assert "DUPLICATE_DIRECTORY_ID" in shown.stdout
+
+
+def test_a_clock_that_was_years_ahead_is_told_and_costs_no_earlier_run(
+    run: Run, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history, now_ns = tmp_path / "history", time.time_ns
+    kept = ("audit", *cluster.log_dirs, "--metadata", cluster.metadata, "--history", history, "--history-days", 90)
+    run(*kept)
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "time_ns", lambda: now_ns() + 10 * 365 * 86_400 * 10**9)
+        ahead = run(*kept)
+    assert (ahead.exit_code, "nothing was removed from" in ahead.stderr) == (4, True)
+    after = run(*kept)
+    assert after.exit_code == 1
+    assert re.search(r"run 20\d\d[^ ]+ is of a day to come, because a clock was wrong", after.stderr)
+    assert len(list_runs(str(history))) == 3
 
 
 def test_a_history_that_cannot_be_written_costs_no_finding(run: Run, cluster: Cluster, tmp_path: Path) -> None:
