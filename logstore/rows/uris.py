@@ -58,6 +58,8 @@ class FileAtUri(NamedTuple):
     uri: str
     name: str
     """Its path below the folder that was listed; of a file that was named itself, its last component."""
+    modified_ms: int | None = None
+    """When the store got it, ms since 1970; None: it does not say."""
 
 
 def is_uri(text: str) -> bool:
@@ -101,8 +103,11 @@ def list_uri(uri: str) -> list[FileAtUri] | None:
             below = system.get_file_info(FileSelector(path, recursive=True))
         except FileNotFoundError:
             return None
-    names = sorted(each.path[len(path) :].lstrip("/") for each in below if each.type == FileType.File)
-    return [FileAtUri(_below(uri, name), name) for name in names]
+    files = ((each.path[len(path) :].lstrip("/"), each.mtime_ns) for each in below if each.type == FileType.File)
+    return [
+        FileAtUri(_below(uri, name), name, None if time_ns is None else time_ns // 1_000_000)
+        for name, time_ns in sorted(files, key=lambda file: file[0])
+    ]
 
 
 def fetch(uri: str, path: str) -> None:

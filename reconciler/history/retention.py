@@ -1,7 +1,7 @@
 """Removes the oldest days of a history: only files that a run wrote, and only whole days.
 
-The days are counted back from today, as this machine has it. Where its clock is ahead, that would be all that there is,
-so nothing is removed where the runs on both sides of the cut are too far apart.
+The days are counted back from today, as this machine has it. Where its clock is years off, that would be all that there
+is, so nothing is removed where the runs on both sides of the cut are too far apart.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _FEW_DAYS = 31
 
 
 def _check_clock(folder: str, days: int, first: str, now_ms: int) -> None:
-    """Refuse to remove runs that end long before those which stay, as all do when a clock is years ahead.
+    """Refuse to remove runs that end long before those which stay, as all do when a clock is years too late.
 
     Long is longer than what is to be kept, and than twice the time that is usual between two of the runs.
 
@@ -77,8 +77,9 @@ def _check_clock(folder: str, days: int, first: str, now_ms: int) -> None:
     if gap > max(days, 2 * usual, _FEW_DAYS):
         raise HistoryError(
             f"--history-days {days}: nothing was removed from {folder}, because between what is to go, until "
-            f"{old[-1]}, and the next run, of {next_day}, lie {gap:,} days, as if a clock was wrong; today is {today} by "
-            f"that of this machine. Remove the runs of days that never were; where all days are right, those until {old[-1]}"
+            f"{old[-1]}, and the next run, of {next_day}, lie {gap:,} days, as if a clock was wrong; by that of this "
+            f"machine today is {today}. Remove the runs of days that never were; where all days are right, those until "
+            f"{old[-1]}"
         )
 
 

@@ -15,8 +15,7 @@ from dataclasses import replace
 
 import pyarrow.fs
 
-from logstore import InventoryStoreError
-from logstore.rows import check_uri, fetch, is_uri, join_uri, list_uri, put
+from logstore.rows import check_uri, fetch, is_uri, join_uri, put
 from reconciler.audit import (
     AUDIT_SCHEMA_VERSION,
     FINDING_SCHEMA,
@@ -36,6 +35,7 @@ from reconciler.audit import (
     write_summary,
 )
 from reconciler.audit import spark as spark_engine
+from reconciler.audit.report import PAGE_FILE, HeldAtUri, check_replaceable, held_at, put_report
 from reconciler.cli.frame import (
     NO_METADATA,
     AuditJob,
@@ -120,9 +120,8 @@ def run(
     gap_ms, rules = parse_duration_option("--inventory-gap", inventory_gap), read_policy(broker["policy"])
     if not spark:
         fit_address_space()
-    on_cluster = spark and report is not None and spark_engine.runs_on_cluster(master)
-    inputs, store = _sort_for_cluster(paths, str(report)) if on_cluster else (sort_inputs(paths), None)
-    _check_places(report, Format(form), output, inputs)
+    inputs, store = _sort_for_cluster(paths, report if spark and spark_engine.runs_on_cluster(master) else None)
+    replaced = _check_places(report, Format(form), output, inputs)
     metrics = MetricsFile(metrics_path, "audit", inputs.log_dirs)
     earlier = _open_history(history, history_days, inputs)
     now_ms = time.time_ns() // 1_000_000
@@ -143,7 +142,8 @@ def run(
         )
         _say_closed(result, inputs)
         result = with_policy(_with_inputs(result, inputs, accepted, sizes=sizes), rules)
-        failures = _left(result, folder, report, call, earlier) + _append(result, folder, history, history_days)
+        failures = _left(result, folder, report, call, earlier, replaced=replaced)
+        failures += _append(result, folder, history, history_days)
         say(f"{result.scope} ({result.engine})")
         for note in [*([_kept(result, last)] if incremental else []), *(f"note: {note}" for note in result.notes)]:
             say(note)
@@ -158,8 +158,13 @@ def run(
     return metrics.written(Exit.CLEAN if result.is_clean else Exit.FINDINGS)
 
 
-def _sort_for_cluster(paths: Sequence[str], report: str) -> tuple[Inputs, str | None]:
-    """Sort what was given; return also the URI of a report by which files go to executors, None for a folder."""
+def _sort_for_cluster(paths: Sequence[str], report: str | None) -> tuple[Inputs, str | None]:
+    """Sort what was given; return also the URI of a report by which files go to executors, None for a folder.
+
+    ``report``: the report of an audit by a cluster, else None.
+    """
+    if report is None:
+        return sort_inputs(paths), None
     if is_uri(report):
         inputs = sort_inputs(paths)
         spark_engine.check_store(report, inputs.log_dirs)
@@ -221,8 +226,8 @@ def _heap(memory: str | None) -> str | None:
     return f"{max(1, round(float(number) * (1024 if 'i' in unit.lower() else 1000) ** power / 2**20))}m"
 
 
-def _check_places(report: str | None, form: Format, output: str | None, inputs: Inputs) -> None:
-    """Refuse places that cannot be written to, before any work is done.
+def _check_places(report: str | None, form: Format, output: str | None, inputs: Inputs) -> HeldAtUri | None:
+    """Refuse places that cannot be written to, before any work is done; return what the report replaces at its URI.
 
     Raises:
         InventoryStoreError: a URI is not well formed, or its store cannot be reached.
@@ -232,19 +237,15 @@ def _check_places(report: str | None, form: Format, output: str | None, inputs: 
         check_uri(output)
     else:
         check_output(form, output, inputs.log_dirs, inputs.inventories.files)
-    if report is not None and is_uri(report):
-        held, exchanges = _held(report)
-        if held:
-            raise UsageError(f"{report} holds files already, {held[0]} for example: name a new folder")
-        for left in exchanges:
-            warn(f"{join_uri(report, left)} is of an audit that runs, or was killed: remove it once none runs")
-
-
-def _held(report: str) -> tuple[list[str], list[str]]:
-    """List the files at the URI of a report, and the exchanges of audits that run, or were killed."""
-    names = [each.name for each in list_uri(report) or ()]
-    exchanges = spark_engine.left_exchanges(names)
-    return [name for name in names if name.partition("/")[0] not in exchanges], exchanges
+    if report is None or not is_uri(report):
+        return None
+    held = held_at(report)
+    replaced = check_replaceable(report, held, time.time_ns() // 1_000_000)
+    for left in held.exchanges:
+        warn(f"{join_uri(report, left)} is of an audit that runs, or was killed: remove it once none runs")
+    if replaced is not None:
+        say(replaced)
+    return held
 
 
 @contextmanager
@@ -316,26 +317,26 @@ def _placed(output: str | None) -> Iterator[str | None]:
     say(f"the data is at {output}")
 
 
-def _left(result: AuditResult, folder: str, report: str | None, call: Call, earlier: Sequence[EarlierRun]) -> list[str]:
-    """Complete the report in its folder, and put it to its URI; return why that failed, in a sentence.
-
-    The summary goes last: where that is, all of it is.
-    """
+def _left(
+    result: AuditResult,
+    folder: str,
+    report: str | None,
+    call: Call,
+    earlier: Sequence[EarlierRun],
+    *,
+    replaced: HeldAtUri | None,
+) -> list[str]:
+    """Complete the report in its folder, and put it to its URI; return why that failed, in a sentence."""
     if report is None:
         return []
     _write_report(result, folder, call, earlier)
-    if not is_uri(report):
+    if replaced is None:
         return []
     files = [os.path.join(above, name) for above, _, names in os.walk(folder) for name in names]
     names = sorted(os.path.relpath(path, folder) for path in files if not _is_internal(path))
-    try:
-        held, _ = _held(report)
-        if held:  # another audit ran meanwhile, and whoever reads the folder would count the findings of both
-            return [f"the report is nowhere: {report} holds files by now, {held[0]} for example: name a new folder"]
-        for name in sorted(names, key=SUMMARY_FILE.__eq__):
-            put(os.path.join(folder, name), join_uri(report, *name.split(os.sep)))
-    except InventoryStoreError as error:
-        return [f"the report is incomplete: {error}"]
+    failure = put_report(folder, names, report, replaced)
+    if failure is not None:
+        return [failure]
     say(f"the report is at {report}")
     return []
 
@@ -396,7 +397,7 @@ def _append(result: AuditResult, folder: str, history: str | None, days: int | N
 def _write_report(result: AuditResult, folder: str, call: Call, earlier: Sequence[EarlierRun]) -> None:
     with destination(os.path.join(folder, SUMMARY_FILE)) as out:
         write_summary(result, out, call)
-    with destination(os.path.join(folder, "report.html")) as out:
+    with destination(os.path.join(folder, PAGE_FILE)) as out:
         out.write(render_report(result, call, earlier).encode())
 
 

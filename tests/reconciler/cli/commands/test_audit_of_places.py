@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -190,7 +191,66 @@ def test_a_report_that_a_store_refuses_costs_no_finding_and_has_no_summary(
     ran = run(*asked, "--report", f"s3://{BUCKET}/audits/broken/")
     assert (ran.exit_code, ran.stdout) == (4, shown)
     assert f"the report is incomplete: s3://{BUCKET}/audits/broken/report.html: access is denied" in ran.stderr
-    assert "summary.json" not in {each.name for each in list_uri(f"s3://{BUCKET}/audits/broken/") or ()}
+    assert not list_uri(f"s3://{BUCKET}/audits/broken/")
+    s3.refusing = lambda method, path: False
+    assert "the report is at" in run(*asked, "--report", f"s3://{BUCKET}/audits/broken/").stderr
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_what_an_audit_left_that_was_killed_while_it_put_its_report_is_replaced_once_it_is_quiet(
+    cluster, run: Run, scanned: Path, s3: ObjectStore, monkeypatch: pytest.MonkeyPatch, quiet: bool
+) -> None:
+    report, asked = f"s3://{BUCKET}/audits/cut/", ("audit", scanned, "--metadata", cluster.metadata)
+    for name in ("findings.parquet/part-00000.parquet", "topics.parquet"):  # as Spark writes it, which the other never
+        put(str(next(scanned.rglob("*.parquet"))), f"{report}{name}")
+    before = list_uri(report)
+    if quiet:
+        now_ns = time.time_ns
+        monkeypatch.setattr(time, "time_ns", lambda: now_ns() + 600 * 10**9)
+    ran = run(*asked, "--report", report)
+    if not quiet:
+        assert (ran.exit_code, ran.stdout, list_uri(report)) == (2, "", before)
+        assert "of a report that is not finished: an audit puts it there, or was killed" in ran.stderr
+        return
+    assert f"{report} holds 2 files of a report that was cut short, which this one replaces\n" in ran.stderr
+    assert (ran.exit_code, f"the report is at {report}" in ran.stderr) == (1, True)
+    whole = list_uri(report)
+    assert [each.name for each in whole or ()] == [
+        "findings.parquet", "report.html", "summary.json", "topics.parquet",
+    ]  # fmt: skip
+    assert "holds files already, findings.parquet" in run(*asked, "--report", report).stderr
+    assert list_uri(report) == whole
+
+
+@pytest.mark.parametrize("name", ["summary.json", "notes.txt", "findings.parquet.bak"])
+def test_what_is_no_report_that_was_cut_short_is_never_replaced(
+    cluster, run: Run, scanned: Path, s3: ObjectStore, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    report, now_ns = f"s3://{BUCKET}/audits/kept/", time.time_ns
+    for each in ("topics.parquet", name):
+        put(str(next(scanned.rglob("*.parquet"))), f"{report}{each}")
+    before = list_uri(report)
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns() + 10**15)
+    ran = run("audit", scanned, "--metadata", cluster.metadata, "--report", report)
+    assert (ran.exit_code, "holds files already" in ran.stderr, list_uri(report)) == (2, True, before)
+
+
+def test_an_audit_that_goes_on_with_its_report_meanwhile_keeps_its_place(
+    cluster, run: Run, scanned: Path, s3: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report, some = f"s3://{BUCKET}/audits/slow/", str(next(scanned.rglob("*.parquet")))
+    write, now_ns = audit_command._write_report, time.time_ns
+    put(some, f"{report}findings.parquet")
+
+    def while_the_other_goes_on(*given: object) -> None:
+        write(*given)
+        put(some, f"{report}topics.parquet")
+
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns() + 600 * 10**9)
+    monkeypatch.setattr(audit_command, "_write_report", while_the_other_goes_on)
+    ran = run("audit", scanned, "--metadata", cluster.metadata, "--report", report)
+    assert (ran.exit_code, f"the report is nowhere: {report} holds files by now" in ran.stderr) == (4, True)
+    assert [each.name for each in list_uri(report) or ()] == ["findings.parquet", "topics.parquet"]
 
 
 def test_what_a_killed_audit_handed_to_spark_is_named_and_keeps_no_report_from_its_place(
