@@ -75,6 +75,9 @@ class Difference:
     fleet: Sequence[Mapping[str, Any]] | None
     """The findings of the fleet as a whole that are new or gone: ``change``, and the fields of
     :class:`reconciler.audit.FleetFinding`; None: one side does not know them."""
+    old_clusters: frozenset[str] = frozenset()
+    """The IDs of the clusters that the first audit is about, as far as its findings and topics name them."""
+    new_clusters: frozenset[str] = frozenset()
 
     @property
     def totals(self) -> dict[str, dict[str, int]]:
@@ -85,6 +88,11 @@ class Difference:
         ):
             counted[row["change"]][row["verdict"]] = row["count_all"]
         return counted
+
+    @property
+    def is_of_other_clusters(self) -> bool:
+        """Whether the audits are about different clusters, so that what one has is new and what the other has gone."""
+        return bool(self.old_clusters and self.new_clusters) and self.old_clusters.isdisjoint(self.new_clusters)
 
     @property
     def is_clean(self) -> bool:
@@ -108,13 +116,22 @@ def compare_results(old: Result, new: Result) -> Difference:
                 connection.execute(f"CREATE TEMP TABLE {side}_side AS {_SIDE.format(side=side)}")
                 if result.topics is not None:
                     connection.register(f"{side}_topics", result.topics)
+            clusters = [_clusters_of(connection, side, result) for side, result in (("old", old), ("new", new))]
             findings = connection.sql(_CHANGES).to_arrow_table()
             topics = None
             if old.topics is not None and new.topics is not None:
                 topics = connection.sql(_TOPICS).to_arrow_table().to_pylist()
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         raise UsageError(f"{old.name} and {new.name} cannot be compared: {str(error).splitlines()[0]:.200}") from error
-    return Difference(old.name, new.name, findings, topics, _fleet_changes(old.fleet, new.fleet))
+    return Difference(old.name, new.name, findings, topics, _fleet_changes(old.fleet, new.fleet), *clusters)
+
+
+def _clusters_of(connection: duckdb.DuckDBPyConnection, side: str, result: Result) -> frozenset[str]:
+    """Gather the IDs of clusters that the findings of one side and its topics name."""
+    sql = f"SELECT DISTINCT cluster_id FROM {side}_findings"
+    if result.topics is not None:
+        sql += f" UNION SELECT DISTINCT cluster FROM {side}_topics"
+    return frozenset(cluster for (cluster,) in connection.sql(sql).fetchall() if cluster)
 
 
 def _fleet_changes(old: pa.Table | None, new: pa.Table | None) -> list[Mapping[str, Any]] | None:

@@ -15,9 +15,10 @@ from reconciler.cli.frame import (
     fit_address_space,
     of_this_machine,
     open_page,
+    warn,
 )
 from reconciler.history import DIFF_VERSION, Difference, compare_results, open_result
-from reconciler.text import NOTHING, Column, count, size
+from reconciler.text import NOTHING, Column, count, listed, size
 from reconciler.verdicts import Severity, Verdict, location_of, severity, with_doubt
 
 SHOWN_ON_TERMINAL = 50
@@ -30,6 +31,12 @@ def run(*, old: str, new: str, history: str | None, form: str, output: str | Non
     history = of_this_machine(history)
     first, second = (open_result(of_this_machine(each) or each, history) for each in (old, new))
     difference = compare_results(first, second)
+    if difference.is_of_other_clusters:
+        one, other = (listed(sorted(each)) for each in (difference.old_clusters, difference.new_clusters))
+        warn(
+            f"{difference.old} is of cluster {one}, and {difference.new} of cluster {other}: what the one has is gone, "
+            "and what the other has is new"
+        )
     if Format(form) is Format.JSON:
         _write_json(difference, output)
     else:

@@ -111,6 +111,27 @@ def test_what_came_of_the_fleet_as_a_whole_is_told(run: Run, cluster: Cluster, t
     assert "DUPLICATE_DIRECTORY_ID" in shown.stdout
 
 
+def test_audits_of_two_clusters_are_compared_with_a_word_that_names_both(
+    run: Run, cluster: Cluster, tmp_path: Path
+) -> None:
+    history = tmp_path / "history"
+    audit(run, cluster, "--history", history)
+    audit(run, cluster, "--history", history)
+    same = run("diff", "previous", "latest", "--history", history)
+    assert (same.exit_code, same.stderr) == (0, "")
+    for log_dir in cluster.log_dirs:
+        identity = Path(log_dir) / "meta.properties"
+        identity.write_text(re.sub(r"cluster.id=.*", "cluster.id=another", identity.read_text()))
+    run("audit", *cluster.log_dirs, "--metadata", "none", "--history", history)
+    first, second = list_runs(str(history))[1:]
+    other = run("diff", "previous", "latest", "--history", history, "--format", "json")
+    assert other.stderr == (
+        f"logstore: {first.run_id} is of cluster cluster-of-the-tests, and {second.run_id} of cluster another: what "
+        "the one has is gone, and what the other has is new\n"
+    )
+    assert json.loads(other.stdout)["totals"]["gone"]
+
+
 def test_a_clock_that_was_years_ahead_is_told_and_costs_no_earlier_run(
     run: Run, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
