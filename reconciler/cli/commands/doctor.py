@@ -17,11 +17,10 @@ from reconciler.cli.frame import (
     fit_address_space,
     say_assumed_release,
     say_problems,
-    sort_inputs,
+    sort_log_dirs,
     write_document,
 )
 from reconciler.cli.pages import show_examination
-from reconciler.errors import UsageError
 from reconciler.next_steps import Call
 
 SCHEMA_VERSION = 1
@@ -42,9 +41,7 @@ def run(
 ) -> Exit:
     """Say what is wrong with the disks of a broker, in which order it is put right, and what to paste first."""
     fit_address_space()
-    inputs = sort_inputs(paths)
-    if inputs.inventories.files:
-        raise UsageError(f"{inputs.inventories.files[0]} is an inventory: a doctor looks at the log dirs themselves")
+    inputs = sort_log_dirs(paths, ": a doctor looks at the log dirs themselves")
     check_output(Format(form), output, inputs.log_dirs)
     check_question(kafka, mode)
     now_ms = time.time_ns() // 1_000_000

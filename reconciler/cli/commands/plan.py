@@ -40,7 +40,7 @@ from reconciler.cli.frame import (
     say,
     say_problems,
     say_step,
-    sort_inputs,
+    sort_log_dirs,
     user_name,
     warn,
     why_in_use,
@@ -51,7 +51,7 @@ from reconciler.cli.monitoring import MetricsFile
 from reconciler.cli.pages import show_plan
 from reconciler.cli.settings import Level
 from reconciler.desired import BrokerKey
-from reconciler.errors import RefusedError, UsageError
+from reconciler.errors import RefusedError
 from reconciler.metrics import Readings, read_judged, read_metadata, read_plan
 from reconciler.next_steps import PLAN_FILE, Call, Command, Step, step_of_fleet, step_of_unshown
 from reconciler.plan import (
@@ -125,9 +125,7 @@ def run(
         rules,
         shlex.join(words_of_call(context, _SAID_BY_THE_PLAN)),
     )
-    inputs = sort_inputs(paths)
-    if inputs.inventories.files:
-        raise UsageError(f"{inputs.inventories.files[0]} is an inventory: a plan needs the log dirs themselves")
+    inputs = sort_log_dirs(paths, ": a plan needs the log dirs themselves")
     check_output(Format.JSON, output, inputs.log_dirs)
     metrics = MetricsFile(metrics_path, "plan", inputs.log_dirs)
     now_ms = time.time_ns() // 1_000_000

@@ -30,10 +30,9 @@ from reconciler.cli.frame import (
     on_signals,
     say,
     say_warnings,
-    sort_inputs,
+    sort_log_dirs,
 )
 from reconciler.cli.monitoring import WatchMetrics, metrics_endpoint, parse_address
-from reconciler.errors import UsageError
 from reconciler.text import count
 from reconciler.verdicts import Doubt, Times, doubt_of
 from reconciler.watch import VerdictChange, VerdictWatch, WatchedMetadata, machine_ms, verdict_changes
@@ -73,9 +72,7 @@ def _run(
 ) -> None:
     if listen is not None:
         parse_address(listen)
-    inputs = sort_inputs(paths)
-    if inputs.inventories.files:
-        raise UsageError(f"{inputs.inventories.files[0]} is an inventory, in which nothing ever changes: give log dirs")
+    inputs = sort_log_dirs(paths, ", in which nothing ever changes: give log dirs")
     metadata = _metadata(specs, inputs)
     until = None if seconds is None else time.monotonic() + seconds
     watch = Watch(inputs.log_dirs, WatchTimes(interval=interval))

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         report_closed,
         report_unreadable,
         sort_inputs,
+        sort_log_dirs,
         sort_paths,
     )
     from reconciler.cli.frame.lifecycle import (
@@ -113,7 +114,8 @@ else:
             "inputs": (
                 "Inputs", "PathInLogDir", "forbidden_in", "is_inventory", "log_dir_of_path", "log_dirs_in",
                 "closed_at", "read_inputs", "refuse_part_of_log_dir", "report_unreadable", "sort_inputs",
-                "sort_paths", "report_closed", "of_this_machine", "check_locations", "is_location", "location_among",
+                "sort_log_dirs", "sort_paths", "report_closed", "of_this_machine", "check_locations", "is_location",
+                "location_among",
             ),
             "lifecycle": (
                 "SETTINGS", "Commands", "Exit", "InterruptedRunError", "PartlyFailedError", "abandon_output",
@@ -153,6 +155,6 @@ __all__ = [
     "read_policy", "refuse_inside", "refuse_part_of_log_dir", "refuse_unrecovered", "report_closed",
     "report_unreadable", "run_embedded", "run_join", "run_spark", "say", "say_assumed_release", "say_in_use",
     "say_incomplete", "say_problems", "say_step", "say_warnings", "say_went_back", "scan_options", "show_busy",
-    "show_text", "since", "sort_inputs", "sort_paths", "tell_of", "user_name", "warn", "why_in_use", "with_progress",
-    "without_settings", "words_of_call", "write_change", "write_document", "write_rows",
+    "show_text", "since", "sort_inputs", "sort_log_dirs", "sort_paths", "tell_of", "user_name", "warn", "why_in_use",
+    "with_progress", "without_settings", "words_of_call", "write_change", "write_document", "write_rows",
 ]  # fmt: skip

@@ -72,6 +72,23 @@ def sort_inputs(paths: Sequence[str], copies_in: str | None = None) -> Inputs:
     return read_inputs(sort_paths(paths), copies_in)
 
 
+def sort_log_dirs(paths: Sequence[str], why_no_inventory: str) -> Inputs:
+    """Sort what was given to a command that takes no inventories; none is read, and no store is asked for one.
+
+    ``why_no_inventory``: the end of a sentence that begins as "x.parquet is an inventory".
+
+    Raises:
+        UsageError: one is an inventory, or was to be one by its name; and as :func:`sort_paths`.
+    """
+    given = sort_paths(paths)
+    if given.inventories:
+        path = given.inventories[0]
+        is_there = is_uri(path) or os.path.lexists(path)
+        what = "an inventory" if is_there else "not there, and has the name of an inventory"
+        raise UsageError(f"{path} is {what}{why_no_inventory}")
+    return Inputs(given.log_dirs, given.folders)
+
+
 def read_inputs(given: GivenPaths, copies_in: str | None = None) -> Inputs:
     """Read which scans of the inventories count.
 

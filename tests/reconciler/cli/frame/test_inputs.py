@@ -30,6 +30,7 @@ from reconciler.cli.frame import (
     report_unreadable,
     say_problems,
     sort_inputs,
+    sort_log_dirs,
 )
 from reconciler.errors import MetadataError, UsageError
 from reconciler.sources import load
@@ -380,3 +381,19 @@ def test_a_location_is_of_the_log_dir_beside_which_it_lies_and_not_of_others_in_
     (tmp_path / "elsewhere" / "disk-2.deleting" / "x_0").mkdir(parents=True)
     with pytest.raises(UsageError, match="is in 2 log dirs"):
         check_locations(["../disk-2.deleting/x_0"], log_dirs)
+
+
+@pytest.mark.parametrize("verb", ["plan", "doctor", "watch"])
+def test_an_inventory_that_is_not_there_is_told_of_in_one_sentence_where_log_dirs_are_expected(
+    run, cluster, verb: str
+) -> None:
+    ran = run(verb, "gone.parquet", cluster.log_dirs[0])
+    assert (ran.exit_code, ran.stdout, len(ran.stderr.splitlines())) == (2, "", 1)
+    assert ran.stderr.startswith("logstore: gone.parquet is not there, and has the name of an inventory")
+
+
+def test_where_log_dirs_are_expected_an_inventory_is_refused_unread(cluster, tmp_path: Path) -> None:
+    (tmp_path / "torn.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UsageError, match=r"torn.parquet is an inventory: give others$"):
+        sort_log_dirs([cluster.log_dirs[0], str(tmp_path / "torn.parquet")], ": give others")
+    assert sort_log_dirs(cluster.log_dirs[:1], "").log_dirs == tuple(cluster.log_dirs[:1])
