@@ -7,7 +7,7 @@ from logstore.parallel import lazy_exports
 if TYPE_CHECKING:
     from reconciler.audit.amend import with_inventories, with_policy
     from reconciler.audit.embedded import audit
-    from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS_FILE, SUMMARY_FILE, TOPICS_FILE
+    from reconciler.audit.findings import FINDING_SCHEMA, FINDINGS_FILE, SCRATCH_PREFIX, SUMMARY_FILE, TOPICS_FILE
     from reconciler.audit.fleet import FLEET_SCHEMA, FleetFinding, FleetKey
     from reconciler.audit.incremental import BASIS_SCHEMA, Basis, EarlierAudit
     from reconciler.audit.next_steps import BrokerCalls, advised_steps, with_next
@@ -21,7 +21,7 @@ else:
         {
             "amend": ("with_inventories", "with_policy"),
             "embedded": ("audit",),
-            "findings": ("FINDINGS_FILE", "FINDING_SCHEMA", "SUMMARY_FILE", "TOPICS_FILE"),
+            "findings": ("FINDINGS_FILE", "FINDING_SCHEMA", "SCRATCH_PREFIX", "SUMMARY_FILE", "TOPICS_FILE"),
             "fleet": ("FLEET_SCHEMA", "FleetFinding", "FleetKey"),
             "incremental": ("BASIS_SCHEMA", "Basis", "EarlierAudit"),
             "next_steps": ("BrokerCalls", "advised_steps", "with_next"),
@@ -38,6 +38,7 @@ __all__ = [
     "FINDINGS_FILE",
     "FINDING_SCHEMA",
     "FLEET_SCHEMA",
+    "SCRATCH_PREFIX",
     "SUMMARY_FILE",
     "TOPICS_FILE",
     "Accepted",

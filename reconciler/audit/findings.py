@@ -13,6 +13,9 @@ import pyarrow as pa
 
 from reconciler.verdicts import CASES, Doubt, Verdict
 
+SCRATCH_PREFIX = "logstore-audit-"
+"""The beginning of the name of a folder that is there while an audit runs; Spark's lies in the folder of the report."""
+
 FINDINGS_FILE, TOPICS_FILE = "findings.parquet", "topics.parquet"
 """What an audit leaves in its folder: the findings, and the topics in the metadata, for the next audit."""
 

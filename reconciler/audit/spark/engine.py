@@ -28,6 +28,7 @@ from logstore.log_dir import FallbackRecords
 from reconciler.audit.arguments import check_audit
 from reconciler.audit.dimension_tables import Superseded, parquet_files, rows_of
 from reconciler.audit.duckdb_join import configure
+from reconciler.audit.findings import SCRATCH_PREFIX
 from reconciler.audit.fleet import INVENTORY_GAP_MS
 from reconciler.audit.incremental import EarlierAudit
 from reconciler.audit.result import AuditResult, conclude
@@ -94,7 +95,7 @@ def audit(
     )
     try:
         with (
-            tempfile.TemporaryDirectory(prefix="logstore-audit-", dir=ask.folder) as scratch,
+            tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, dir=ask.folder) as scratch,
             open_exchange(scratch, store, stored) as exchange,
             duckdb.connect() as small,
         ):

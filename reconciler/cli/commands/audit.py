@@ -19,6 +19,7 @@ from logstore.rows import check_uri, fetch, is_uri, join_uri, put
 from reconciler.audit import (
     AUDIT_SCHEMA_VERSION,
     FINDING_SCHEMA,
+    SCRATCH_PREFIX,
     SUMMARY_FILE,
     TOPICS_FILE,
     Accepted,
@@ -255,7 +256,7 @@ def _topics_of(previous: str | None, report: str | None) -> Iterator[str | None]
         yield None
         return
     if is_uri(previous):
-        with tempfile.TemporaryDirectory(prefix="logstore-audit-") as folder:
+        with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX) as folder:
             path = os.path.join(folder, TOPICS_FILE)
             fetch(join_uri(previous, TOPICS_FILE), path)
             yield path
@@ -282,10 +283,14 @@ def _folder(report: str | None, inputs: Inputs) -> Iterator[str]:
     # An engine spills there too; where no other folder is writable, it is the current directory.
     refuse_inside(tempfile.gettempdir(), inputs.log_dirs, "set TMPDIR to another place for temporary files")
     if report is None or is_uri(report):
-        with tempfile.TemporaryDirectory(prefix="logstore-audit-") as folder:
+        with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX) as folder:
             yield folder
         return
-    yield _made(report, inputs.log_dirs)
+    made = _made(report, inputs.log_dirs)
+    held = os.listdir(made) if os.access(made, os.R_OK) else []
+    for left in sorted(name for name in held if name.startswith(SCRATCH_PREFIX)):
+        warn(f"{os.path.join(made, left)} is of an audit that runs, or was killed: remove it once none runs")
+    yield made
 
 
 def _made(report: str, log_dirs: Iterable[str]) -> str:
@@ -310,7 +315,7 @@ def _placed(output: str | None) -> Iterator[str | None]:
     if output is None or not is_uri(output):
         yield output
         return
-    with tempfile.TemporaryDirectory(prefix="logstore-audit-") as folder:
+    with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX) as folder:
         path = os.path.join(folder, "findings")
         yield path
         put(path, output)
@@ -374,7 +379,7 @@ def _last_of(history: str | None) -> Iterator[tuple[Run, EarlierAudit] | None]:
     if history is None:
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="logstore-audit-") as copies:
+    with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX) as copies:
         yield last_audit(history, copies)
 
 

@@ -22,7 +22,7 @@ from click.testing import Result
 
 from layout.ids import TopicId
 from logstore.rows import ROW_SCHEMA, InventoryForm, read_inventory, write_inventory
-from reconciler.audit import AUDIT_SCHEMA_VERSION, Accepted
+from reconciler.audit import AUDIT_SCHEMA_VERSION, SCRATCH_PREFIX, Accepted
 from reconciler.cli.commands import audit as audit_command
 from reconciler.cli.parameters.audit import ACCEPTED
 from reconciler.desired import DesiredBuilder, MetadataIdentity
@@ -465,6 +465,15 @@ def test_a_log_dir_under_two_names_of_its_host_is_no_duplicate_and_is_told_once(
     assert both.stderr.count(said) == 1
     kinds = [each["kind"] for each in json.loads(both.stdout)["fleet"]]
     assert ("DUPLICATE_DIRECTORY_ID" in kinds, "DUPLICATE_NODE_ID" in kinds) == (said == "may be a copy", False)
+
+
+def test_what_a_killed_audit_left_in_the_folder_of_its_report_is_named(cluster, run: Run, tmp_path: Path) -> None:
+    left = tmp_path / "report" / f"{SCRATCH_PREFIX}0a1b2c"
+    left.mkdir(parents=True)
+    asked = ("audit", *cluster.log_dirs, "--metadata", cluster.metadata, "--report", tmp_path / "report")
+    assert f"{left} is of an audit that runs, or was killed: remove it once none runs\n" in run(*asked).stderr
+    left.rmdir()
+    assert "was killed" not in run(*asked).stderr
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
