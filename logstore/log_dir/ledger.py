@@ -73,7 +73,7 @@ class LedgerFile:
 
     Attributes:
         ledger: what it says, kept up to date.
-        recovered: number of bytes that a crash had torn, which :meth:`open` overwrote.
+        recovered: number of bytes that a crash had torn, which :meth:`open` overwrote where there was space for it.
         is_durable: whether a sync has confirmed every line but the last mark.
     """
 
@@ -126,6 +126,7 @@ class LedgerFile:
     def _recover(self) -> None:
         """Overwrite what a crash tore by empty lines, durably; there it needs no space.
 
+        Where it does need some and there is none, what is torn stays: it means nothing, and goes before the next line.
         Lines behind the last mark are made durable, because from now on something may be done by them.
         """
         ledger = self.ledger
@@ -133,13 +134,22 @@ class LedgerFile:
             if ledger.end > ledger.durable + len(encode_mark(ledger.durable)):
                 self._disk.sync(self._descriptor)
             return
-        for torn in self.ledger.torn:
-            # The last one has no line break yet, and gets one.
-            length = torn.length + (torn.offset + torn.length == self.ledger.end)
-            self._write(torn.offset, b"\n" * length)
-            self.ledger.end = max(self.ledger.end, torn.offset + length)
-        self.sync()
-        self.ledger.torn = []
+        try:
+            for torn in ledger.torn:
+                # The last one has no line break yet, and gets one.
+                length = torn.length + (torn.offset + torn.length == ledger.end)
+                self._write(torn.offset, b"\n" * length)
+                ledger.end = max(ledger.end, torn.offset + length)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            return
+        left, ledger.torn = ledger.torn, []
+        try:
+            self.sync()
+        except OSError:
+            ledger.torn = left
+            raise
 
     def stage(self, records: Mapping[str, StagedRecord], lines: Sequence[bytes] | None = None) -> None:
         """Append durably that replicas are staged, before they are renamed.
@@ -286,6 +296,10 @@ class LedgerFile:
         if self._is_replaced:
             self._disk.sync(self._folder.descriptor)  # or a crash may bring the file back that lacks these lines
             self._is_replaced = False
+        if self.ledger.torn:
+            self._recover()
+            if self.ledger.torn:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         new = b"".join(lines)
         end = self.ledger.end + len(new)
         if self._size < end + RESERVED_BYTES // 2:

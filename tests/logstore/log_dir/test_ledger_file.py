@@ -275,6 +275,37 @@ def test_what_a_crash_tore_is_overwritten_durably_before_anything_is_appended(ca
     assert disk.steps[overwritten + 1 :] == [f"sync {LEDGER_FILE}", f"mark {LEDGER_FILE}"]
 
 
+@pytest.mark.parametrize("written", [0, 1, 60])
+def test_a_full_disk_that_never_writes_in_place_keeps_what_is_torn_until_it_has_space(case: Case, written: int) -> None:
+    class Copying(Disk):
+        """Needs space for every byte."""
+
+        is_full = True
+
+        def write(self, descriptor: int, data: bytes) -> None:
+            super().write(descriptor, data[:written] if self.is_full else data)
+            if self.is_full and written < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with case.open() as file:
+        file.stage(records(0))
+    data = case.file.read_bytes()
+    end = len(data.rstrip(b"\0"))
+    torn = (encode_mark(end) + encode_staged(NAMES[1], record(1)))[:-9]
+    case.file.write_bytes(data[:end] + torn + data[end + len(torn) :])
+    disk = Copying()
+    with case.open(disk) as file:
+        assert file.ledger.entries.keys() == {NAMES[0]}
+        for _ in range(2):
+            with pytest.raises(OSError, match="No space left"):
+                file.stage(records(2))
+        assert case.events() == {NAMES[0]: STAGED}
+        disk.is_full = False
+        file.stage(records(2))
+        file.stage(records(3))
+    assert case.events() == dict.fromkeys([NAMES[0], NAMES[2], NAMES[3]], STAGED)
+
+
 def test_after_a_compaction_that_may_be_undone_by_a_crash_nothing_is_appended_to_the_new_file(case: Case) -> None:
     class Refusing(Noted):
         """Refuses to sync a folder, once."""
