@@ -64,7 +64,7 @@ def move_replica(
     *,
     fallback: FallbackRecords | None = None,
     progress: Progress | None = None,
-) -> tuple[str, Staged]:
+) -> Staged:
     """Move a replica to another log dir. Nobody may write to it meanwhile.
 
     Args:
@@ -77,7 +77,7 @@ def move_replica(
         progress: called with the number of bytes copied; may wait, to hold the copy to a rate.
 
     Returns:
-        The new path below the target; and the original, which is staged.
+        The original, which is staged.
 
     Raises:
         ChangeRefusedError: the replica does not fit, holds something that no replica holds, or changed meanwhile;
@@ -116,7 +116,7 @@ def move_replica(
             if error.errno not in DISK_FAILURES:
                 _take_back(source, target, original, future, fallback)
             raise
-    return path, original
+    return original
 
 
 def recover_moves(log_dirs: Sequence[LogDir]) -> list[str]:
@@ -246,7 +246,7 @@ def _recover_copies(log_dir: LogDir, log_dirs: Mapping[str, LogDir]) -> Iterator
         if record is None:
             continue  # a broker's own move
         partition, source = _partition(record), log_dirs.get(record.source_log_dir)
-        is_live = None if source is None else _is_live(source, record.source_path)
+        is_live = None if source is None else is_source_live(source, record.source_path)
         if source is None or is_live is None:
             logger.warning("%s: %s waits until %s can be opened", log_dir.path, future, record.source_log_dir)
             log_dir.leave_unclean = True
@@ -263,7 +263,7 @@ def _recover_copies(log_dir: LogDir, log_dirs: Mapping[str, LogDir]) -> Iterator
             yield f"{partition} is moved from {source.path} to {log_dir.path}, as a crash had left to be done"
 
 
-def _is_live(source: LogDir, path: str) -> bool | None:
+def is_source_live(source: LogDir, path: str) -> bool | None:
     """Whether the source of a copy is live; None: its disk does not say, now or since it failed."""
     if source.offline is not None:
         return None

@@ -12,11 +12,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from layout.errors import LayoutError
 from layout.ids import DirectoryId, TopicId
-from layout.scheme import Scheme
+from layout.scheme import Scheme, partition_path
 from layout.topic import TopicPartition
 from logstore.arguments import check_argument, check_each
 from logstore.errors import (
@@ -37,7 +38,7 @@ from logstore.settings import DELETE_DELAY
 from logstore.staging import STAGING_BATCH_SIZE
 from logstore.store.create import create_replica, create_replicas, spread_over_log_dirs, write_topic_ids
 from logstore.store.index import Replica
-from logstore.store.move import move_replica
+from logstore.store.move import is_source_live, move_replica
 from logstore.store.staged import StagingStore
 from logstore.tunables import FILES_AT_ONCE
 
@@ -212,10 +213,18 @@ class LogStore(StagingStore):
                 return replica
             check_no_tier([target], partition)
             source, delay = self._log_dirs[replica.log_dir], self.settings.of(partition.topic, DELETE_DELAY)
-            path, _ = move_replica(
-                source, target, replica, self.clock.now_ms(), delay, fallback=self.fallback, progress=progress
-            )
-            return self._entered(Replica(partition, replica.topic_id, target.path, path, replica.metadata_state, 0))
+            path = partition_path(target.scheme, partition, replica.topic_id)
+            moved = Replica(partition, replica.topic_id, target.path, path, replica.metadata_state, 0)
+            try:
+                move_replica(
+                    source, target, replica, self.clock.now_ms(), delay, fallback=self.fallback, progress=progress
+                )
+            except LogStoreError:
+                with suppress(OSError):
+                    if is_source_live(source, replica.path) is False:
+                        self._entered(moved)  # the copy is the replica now, and its disk failed
+                raise
+            return self._entered(moved)
 
     def purge(
         self,

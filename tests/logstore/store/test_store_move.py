@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,9 @@ def test_whatever_fails_leaves_the_replica_live_on_exactly_one_disk(tmp_path: Pa
             undone = False  # the disk refuses even to undo
         failed_at_all = not disk.after
         disk.fails = set()
+        with suppress(OfflineLogDirError):  # it is on the disk that failed
+            found = store.get(ORDERS)
+            assert live_copies(*disks) == [Path(found.log_dir, found.path)], "and the store knows on which"
         if undone:
             assert live_copies(*disks) == [disks[0] / "orders-0"]
             left = [path.name for path in disks[1].glob("orders*")]

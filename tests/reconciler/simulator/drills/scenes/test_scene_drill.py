@@ -50,7 +50,7 @@ def _purges_once(self: LogStore, cancel: threading.Event) -> int | None:
         (lambda patch: patch.setattr(bring_back, "give_new_name", lambda *_, **__: None), "its name|renamed|holds no"),
         (lambda patch: patch.setattr(CheckpointFiles, "take_out", lambda *_: None), "its offsets|is live|entries of"),
         (lambda patch: patch.setattr(move, "_drop", lambda *_: None), "what is left of a copy"),
-        (lambda patch: patch.setattr(move, "_is_live", lambda *_: False), "how often a moved replica is live"),
+        (lambda patch: patch.setattr(move, "is_source_live", lambda *_: False), "how often a moved replica is live"),
         (lambda patch: patch.setattr(_CreateBatch, "undo", lambda _: None), "what lies where|what is live"),
         (lambda patch: patch.setattr(LogStore, "_purge_due", _purges_once), "the purger left"),
         (lambda patch: patch.setattr(LogDir, "go_offline", lambda *_: None), "what is offline"),
