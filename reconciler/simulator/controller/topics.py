@@ -61,11 +61,9 @@ class TopicChanges:
         found, context, marked = self._core.nodes.topics(), self._context, self._core.nodes.marked()
         for topic in sorted(context.births):
             if topic not in found or not self._is_same(topic, found[topic]):
-                # A renamed topic keeps its replicas.
+                # A renamed topic keeps its replicas, also one that has its former name again, or another topic's.
                 known = context.topic_ids.get(topic)
-                renamed = known is not None and any(
-                    each.topic_id == known for name, each in found.items() if name not in context.births
-                )
+                renamed = known is not None and any(each.topic_id == known for each in found.values())
                 self._garbage.collect(topic, renamed=renamed)
         created: list[TopicPartition] = []
         context.unreadable = set()

@@ -391,3 +391,20 @@ def test_brokers_that_come_and_go_do_not_make_the_attempts_more_frequent() -> No
     assert cluster.controller.work.garbage.topics() == [("orders", ID)]
     cluster.timers.pass_time(1)
     assert cluster.said_about("given up after 5 attempts")
+
+
+@pytest.mark.parametrize("name", ["orders", "clicks"])
+def test_a_topic_that_was_moved_away_and_back_before_anybody_looked_keeps_its_replicas(name: str) -> None:
+    cluster = Cluster(2)
+    cluster.create_topic("orders", {0: [1, 2]}, ID)
+    cluster.create_topic("clicks", {0: [2, 1]}, OTHER_ID)
+    cluster.forget()
+    for topic in ("orders", "clicks"):
+        cluster.remove_node(topic_path(topic))
+    ids = {name: ID, "clicks" if name == "orders" else "orders": OTHER_ID}
+    for topic, topic_id in ids.items():
+        cluster.admin.create(topic_path(topic), encode_topic(topic_id, {0: [1, 2]}))
+    cluster.settle()
+    assert [request for number in (1, 2) for request in cluster.brokers[number].of(StopReplicaRequest)] == []
+    (request,) = cluster.brokers[1].of(LeaderAndIsrRequest)
+    assert {topic.topic: topic.topic_id for topic in request.topics} == ids
