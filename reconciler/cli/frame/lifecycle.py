@@ -95,10 +95,9 @@ class Commands(SuggestingGroup):
             say(error.format_message(), Level.ERROR)
             ctx.exit(error.exit_code)
         ended = Exit.CLEAN if code is None else Exit(code)
-        if ctx.meta.get(_INCOMPLETE) and ended in (Exit.CLEAN, Exit.FINDINGS):
-            ended = Exit.PARTLY_FAILED
-        if ctx.meta.get(_UNREAD) and ended in (Exit.CLEAN, Exit.FINDINGS):
-            ended = Exit.CLOSED_PIPE
+        for happened, instead in ((_INCOMPLETE, Exit.PARTLY_FAILED), (_UNREAD, Exit.CLOSED_PIPE)):
+            if ctx.meta.get(happened) and ended in (Exit.CLEAN, Exit.FINDINGS):
+                ended = instead
         ctx.exit(int(ended))
 
 
