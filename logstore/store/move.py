@@ -141,7 +141,9 @@ def recover_moves(log_dirs: Sequence[LogDir]) -> list[str]:
 
 
 def drop_record(log_dir: LogDir, parent: Directory, name: str) -> bool:
-    """Remove the record of a move from a live replica; False: it has none.
+    """Remove the record of a move from a live replica, once its name is durable; False: it has none.
+
+    Without its record, a copy that a crash gives its future name again would be taken for a broker's own move.
 
     Raises:
         OSError: the system refuses.
@@ -150,6 +152,7 @@ def drop_record(log_dir: LogDir, parent: Directory, name: str) -> bool:
         record = _record_in(directory)
         if record is None and not directory.holds(MOVE_RECORD):
             return False
+        sync_all(log_dir.disk, [parent, log_dir.root])
         if record is not None:
             log_dir.checkpoints.give_back(_partition(record), record.checkpoints)
             if not log_dir.write_checkpoints():
@@ -203,7 +206,6 @@ def _go_live(target: LogDir, future: str, home: Directory, record: MoveRecord) -
     name = record.path.rpartition("/")[2]
     rename_exclusively(target.disk, target.root, future, home, name)
     try:
-        sync_all(target.disk, [home, target.root])
         drop_record(target, home, name)
     except OSError as error:
         if error.errno in DISK_FAILURES:

@@ -93,6 +93,32 @@ def test_a_copy_is_a_draft_again_before_anything_of_it_is_removed(disks: tuple[P
     assert all(parent.endswith("-delete") for parent in removed.values())
 
 
+def test_the_record_stays_until_the_live_name_is_durable_also_where_the_next_open_sees_to_that(tmp_path: Path) -> None:
+    """A crash that takes the name back would leave a copy of which nobody knows what it is."""
+    disks = formatted(tmp_path / "1", 1, scheme="by-topic-id"), formatted(tmp_path / "2", 2, scheme="by-topic-id")
+
+    class Noting(DiskThat):
+        def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+            super().rename(source, name, target, new_name)
+            if name.endswith("-future"):
+                self.fails = {"sync"}
+
+        def unlink(self, parent: int, name: str) -> None:
+            synced_before[name] = list(self.synced)
+            super().unlink(parent, name)
+
+    synced_before: dict[str, list[str]] = {}
+    with opened(*disks, disk=Noting(errno.ENOSPC, below=disks[1])) as store:
+        store.create(ORDERS, ORDERS_ID, directory_id=store.log_dirs[0].identity.directory_id)
+        moved(store)
+        live = disks[1] / store.get(ORDERS).path
+    assert MOVE_RECORD not in synced_before
+    assert (live / MOVE_RECORD).exists()
+    opened(*disks, disk=Noting()).close()
+    assert str(live.parent) in synced_before[MOVE_RECORD]
+    assert sorted(path.name for path in live.iterdir()) == ["partition.metadata"]
+
+
 def test_the_original_waits_for_the_delay_of_deletions_and_can_come_back(disks: tuple[Path, Path]) -> None:
     first = disks[0]
     before = contents(first / "orders-0")
