@@ -350,13 +350,20 @@ def with_twin(disks: Disks) -> tuple[Path, Path, str, str]:
     return home, other, name, first["location"]
 
 
+def whole_path(home: Path, location: str) -> str:
+    """Where a staged replica lies, as a command names it that may be pasted anywhere."""
+    return os.path.abspath(home / location)
+
+
 def test_a_stale_replica_stays_staged_where_its_new_twin_is_live_on_a_disk_that_was_not_given(own_disks: Disks) -> None:
     plan(own_disks)
     home, other, name, location = with_twin(own_disks)
     kept = own_disks.run("restore", home, "--location", location)
     assert f"{name} is live in {other}/{name}, which was not given" in kept.stdout
     assert kept.exit_code == 3
-    assert kept.stderr.splitlines()[-1] == f"    logstore restore {home} {other} --location {location}"
+    assert (
+        kept.stderr.splitlines()[-1] == f"    logstore restore {home} {other} --location {whole_path(home, location)}"
+    )
     pasted = own_disks.run(*shlex.split(kept.stderr.splitlines()[-1])[1:])
     assert (pasted.exit_code, "would be live twice" in pasted.stdout) == (3, True), pasted.output
     assert not (home / name).exists()
@@ -373,7 +380,8 @@ def test_a_stale_replica_stays_staged_where_the_other_disk_is_known_and_nowhere_
     else:
         known = f"a run here was given 2 log dirs of {broker}"
     assert re.search(known, kept.stdout), kept.output
-    assert kept.stderr.splitlines()[-1].startswith(f"    logstore restore {home} OTHER_LOG_DIR --location {location}")
+    again = f"    logstore restore {home} OTHER_LOG_DIR --location {whole_path(home, location)}"
+    assert kept.stderr.splitlines()[-1].startswith(again)
     assert (kept.exit_code, (home / name).exists()) == (3, False)
     for journal in home.glob(".logstore_run.*"):
         journal.unlink()

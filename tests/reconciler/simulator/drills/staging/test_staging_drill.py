@@ -61,7 +61,10 @@ def used_again(patch: pytest.MonkeyPatch) -> None:
     [
         (used_again, "is staged once more"),
         (lambda patch: patch.setattr(LedgerFile, "sync", lambda self: None), "the ledger says|is staged, and"),
-        (lambda patch: patch.setattr(LedgerFile, "_recover", lambda self: None), "is taken for damage"),
+        (
+            lambda patch: patch.setattr(LedgerFile, "_recover", lambda self: self.ledger.torn.clear()),
+            "is taken for damage",
+        ),
         (
             lambda patch: patch.setattr(
                 LedgerFile, "_is_replaced", property(lambda _: False, lambda *_: None), raising=False
