@@ -262,13 +262,18 @@ def _name_of(descriptor: int) -> str:
     return os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
 
 
-def test_what_a_crash_tore_is_overwritten_durably_before_anything_is_appended(case: Case) -> None:
+def tear(case: Case) -> None:
+    """Leave a ledger of one staged directory whose next line a crash has torn."""
     with case.open() as file:
         file.stage(records(0))
     data = case.file.read_bytes()
     end = len(data.rstrip(b"\0"))
     torn = (encode_mark(end) + encode_staged(NAMES[1], record(1)))[:-9]
     case.file.write_bytes(data[:end] + torn + data[end + len(torn) :])
+
+
+def test_what_a_crash_tore_is_overwritten_durably_before_anything_is_appended(case: Case) -> None:
+    tear(case)
     disk = Noted()
     case.open(disk).close()
     overwritten = disk.steps.index(f"write {LEDGER_FILE}")
@@ -287,12 +292,7 @@ def test_a_full_disk_that_never_writes_in_place_keeps_what_is_torn_until_it_has_
             if self.is_full and written < len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with case.open() as file:
-        file.stage(records(0))
-    data = case.file.read_bytes()
-    end = len(data.rstrip(b"\0"))
-    torn = (encode_mark(end) + encode_staged(NAMES[1], record(1)))[:-9]
-    case.file.write_bytes(data[:end] + torn + data[end + len(torn) :])
+    tear(case)
     disk = Copying()
     with case.open(disk) as file:
         assert file.ledger.entries.keys() == {NAMES[0]}
