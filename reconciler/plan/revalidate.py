@@ -91,6 +91,7 @@ class Revalidation:
         self._rules, self._now_ms = rules or PolicyRules(), now_ms
         self._listed: dict[tuple[str, str, int | None], Staged] | None = None
         self._by_inode: dict[tuple[str, int | None], Staged] = {}
+        self._whole: dict[tuple[str, int], Staged] = {}
         self._held: dict[str, frozenset[tuple[str, int]] | None] = {}
 
     def check(self, action: Action) -> CheckedAction:
@@ -184,6 +185,11 @@ class Revalidation:
         replica = self._store.find(action.replica)
         if replica is not None and _text(replica.topic_id) == action.wanted_topic_id:
             return CheckedAction(action, RepairStatus.ALREADY)
+        if action.wanted_topic_id is not None:
+            self._staged()
+            staged = self._whole.get((action.wanted_topic_id, action.partition))
+            if staged is not None:
+                return _skipped(action, f"{staged.log_dir} has it as {staged.location} by now, with its records")
         # A replica under another topic ID may be about to be staged; if it is not, the engine refuses the creation.
         return CheckedAction(action)
 
@@ -212,6 +218,9 @@ class Revalidation:
             listed = self._store.staged()
             self._listed = {(each.log_dir, each.location, each.inode): each for each in listed}
             self._by_inode = {(each.log_dir, each.inode): each for each in listed if each.record is not None}
+            for each in listed:
+                if each.partition is not None and not each.may_be_partly_purged:
+                    self._whole[str(each.topic_id), each.partition.partition] = each
         return self._listed
 
 

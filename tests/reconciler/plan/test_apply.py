@@ -14,11 +14,13 @@ from click.testing import CliRunner
 
 from layout.ours import RunJournal, run_journal
 from layout.scheme import Scheme
+from layout.topic import TopicPartition
 from logstore import LogDirInUseError
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
 from logstore.repair import RepairStatus
 from logstore.scan import scan_all
+from logstore.store import LogStore, StoreOptions
 from reconciler.cli import logstore
 from reconciler.errors import RefusedError
 from reconciler.plan import UNDER_WAY, Gate, Plan, PlanChoice, Policy, apply, parse_plan, read_history
@@ -116,6 +118,21 @@ def test_a_replica_is_created_where_the_plan_says(tmp_path: Path, disk: int) -> 
     (action,) = plan.actions
     (made,) = broker.apply(replace(plan, actions=(replace(action, log_dir=broker.paths[disk]),))).results
     assert (made.status, made.detail) == ("done", f"empty, in {broker.paths[disk]}/orders-0")
+
+
+def test_no_empty_replica_is_made_of_one_that_was_staged_since_the_plan_was_made(tmp_path: Path) -> None:
+    broker = PlanBroker(tmp_path, "flat")
+    broker.wanted("orders", ORDERS, 0)
+    plan = broker.plan()
+    assert broker.apply(plan).is_complete
+    with LogStore.open(broker.paths, StoreOptions(clock=broker.clock, jobs=0)) as store:
+        store.stage([TopicPartition("orders", 0)], "NOT_ASSIGNED", "by hand")
+    (result,) = broker.apply(plan).results
+    assert (result.status, result.detail) == (
+        "skipped",
+        f"{broker.paths[0]} has it as deleting/{ORDERS}_0 by now, with its records: make a new plan",
+    )
+    assert [action.kind for action in broker.plan().actions] == ["restore"]
 
 
 def test_replicas_are_staged_where_the_plan_has_them_even_if_another_place_would_do(messy: PlanBroker) -> None:
