@@ -68,9 +68,9 @@ class ControllerWatch:
             return  # the whole topic went, whose replicas are collected later (KIP516-10)
         for node_id in sorted({each.node_id for each in replicas} & self._oracle.brokers()):
             member = self._cluster.members[node_id]
-            entry = (
-                member.broker.store.entries().get((partition.topic, partition.partition)) if member.running else None
-            )
+            if not member.running or member.broker.broker.broker_epoch != self._oracle.registered(node_id):
+                continue  # an operator may have restored it while the broker was down; the FULL request tells it
+            entry = member.broker.store.entries().get((partition.topic, partition.partition))
             if entry is None or entry.topic_id != str(topic_id):
                 continue
             yield f"{partition} is deleted, and {member.name} has its replica still"
