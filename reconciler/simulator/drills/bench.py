@@ -9,15 +9,17 @@ from __future__ import annotations
 import errno
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from random import Random
 from typing import Final
 
 from layout.ids import TopicId
-from layout.scheme import Scheme
+from layout.ours import parse_intent
+from layout.scheme import INTENT_FILE, Scheme
 from logstore import LogStore, ManualClock, Settings, StoreOptions
 from logstore.fs import Directory, make_directory, replace_file, write_new_file
 from logstore.fs.crash_disk import MachineDisks
@@ -29,6 +31,17 @@ STRANGERS: Final = (f"gone-0.{'0a' * 16}-stray", f"gone-1.{'0b' * 16}-delete")
 """What a broker has left in its log dirs, which is nobody else's to remove."""
 
 _SYSTEM_ERRORS: Final = (errno.ENOSPC, errno.ENOSPC, errno.EACCES, errno.EROFS)
+
+
+def must_be_away(log_dirs: Sequence[str]) -> int | None:
+    """Give the number of the log dir that must be the one that is away, if any is; None: each may.
+
+    It does not know that a change was given up, and others do. Back without them it would do its part, and people had
+    to look then.
+    """
+    files = [f"{path}/{INTENT_FILE}" for path in log_dirs]
+    knows = [os.path.exists(each) and parse_intent(Path(each).read_bytes()).given_up for each in files]
+    return knows.index(min(knows)) if any(knows) else None
 
 
 class PowerCut(BaseException):

@@ -19,7 +19,7 @@ from layout.scheme import Scheme
 from logstore import DELETE_DELAY, STALE_DELAY, LogDirInUseError, LogStore, LogStoreError, Settings, StoreOptions
 from logstore.fs.crash_disk import memory_folder
 from reconciler.simulator.checks import BrokenInvariantError
-from reconciler.simulator.drills.bench import Bench, FaultKind, PowerCut
+from reconciler.simulator.drills.bench import Bench, FaultKind, PowerCut, must_be_away
 from reconciler.simulator.drills.game import Change, Game
 from reconciler.simulator.drills.kept_replicas import Where
 from reconciler.simulator.drills.looking import settle
@@ -182,6 +182,8 @@ def _reopen(game: Game) -> None:
     bench.make_room()
     if random.random() < _AWAY:
         number = random.randrange(len(bench.log_dirs))
+        if (known := must_be_away(bench.log_dirs)) is not None:
+            number = known
         if random.random() < 0.5:
             bench.lose(number)
         else:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Set
-from pathlib import Path
 from random import Random
 from typing import Final
 
 from layout.errors import LayoutError
 from layout.ids import TopicId
-from layout.ours import parse_intent
 from layout.scheme import INTENT_FILE, Scheme
 from layout.topic import TopicPartition
 from logstore import ChangeFailedError, ChangeRefusedError, LogStoreError
 from logstore.namespaces import carry_out, create_namespace
 from reconciler.simulator.checks import BrokenInvariantError
-from reconciler.simulator.drills.bench import PowerCut
+from reconciler.simulator.drills.bench import PowerCut, must_be_away
 from reconciler.simulator.drills.journals.changes import LongChange, draw, make
 from reconciler.simulator.drills.journals.machine import DrilledMachine, Interrupt
 from reconciler.simulator.drills.journals.states import StoreState, View, look
@@ -93,16 +91,13 @@ class Play:
             self._compare()
 
     def _drawn_away(self, has_lost_first: bool) -> int:
-        """Draw the disk that is away, of a change that was given up one that does not know it.
-
-        Back without those that gave it up, that one would do its part, and people had to look then.
-        """
-        files = [f"{path}/{INTENT_FILE}" for path in self._machine.log_dirs]
-        knows = [os.path.exists(each) and parse_intent(Path(each).read_bytes()).given_up for each in files]
-        if any(knows):
-            return knows.index(min(knows))
+        """Draw the disk that is away."""
+        log_dirs = self._machine.log_dirs
+        number = must_be_away(log_dirs)
+        if number is not None:
+            return number
         is_first = has_lost_first or self._random.random() < _FIRST_AWAY
-        return 0 if is_first else self._random.randrange(len(files))
+        return 0 if is_first else self._random.randrange(len(log_dirs))
 
     def _made(self) -> bool:
         """Make the change; gives whether it was cut short so that nobody knows what became of it."""
