@@ -32,7 +32,7 @@ from reconciler.simulator.drills.kept_replicas import FoundDirectory, Kept, Stat
 
 ZERO_ID = TopicId(bytes(16))
 _PREFIX_LETTERS = 2
-_DRAFT = "-delete"
+_DRAFT, _COPY = "-delete", "-future"
 
 _Entries = Mapping[str, Mapping[str, Mapping[str, int]]]
 """Log dir → partition → checkpoint → offset."""
@@ -58,8 +58,8 @@ def settle(bench: Bench, kept: list[Kept], together: Sequence[Kept] = (), *, tro
         bench: with an open store.
         kept: what it was given to keep; those that are found to be nowhere are taken out.
         together: were changed all or none.
-        troubled: a change failed since the store was opened: until the next open drafts may be left, and checkpoints
-            behind.
+        troubled: a change failed since the store was opened: until the next open drafts and copies may be left, and
+            checkpoints behind.
 
     Raises:
         BrokenInvariantError: something is not as it was, nor as it should be.
@@ -130,6 +130,8 @@ class _Look:
                     continue
                 if found.path.endswith(_DRAFT) and (self._troubled or self._bench.scheme is None):
                     continue
+                if found.path.endswith(_COPY) and self._troubled:
+                    continue  # of a move that was refused, whose copy could not be removed either: the next open does
                 replica, places = self._whose(found)
                 if replica.number in seen:
                     raise BrokenInvariantError(f"{replica} lies in two places; one is {found}")
