@@ -112,11 +112,11 @@ class BrokerChanges:
     def _refused(self, replica: AssignedReplica, error: int) -> None:
         """Note a refusal, and send a replica again after a while whose name or namespace the broker could not have.
 
-        A replica of a deleted topic may still have the namespace's directory; the request that deletes it is on its way
-        (KIP37-2).
+        A replica of a deleted topic may still have the name, or the namespace's directory; the request that deletes it
+        is on its way (KIP37-2).
         """
         self._core.say(f"broker {replica.broker} refuses {replica.partition} with error {int(error)}")
-        if error != KafkaError.INVALID_TOPIC_EXCEPTION:
+        if error not in (KafkaError.INVALID_TOPIC_EXCEPTION, KafkaError.INCONSISTENT_TOPIC_ID):
             return
 
         def ask() -> None:
