@@ -54,7 +54,7 @@ class ReplicaIndex:
     def __init__(self) -> None:
         """Start without replicas."""
         self._entries: dict[tuple[str, int], Entry] = {}
-        self._topics: dict[str, str] | None = None
+        self._topics: dict[str, tuple[str, ...]] | None = None
         self.counts: dict[str, int] = {}
         """Log dir → how many replicas it has."""
         self.duplicates: list[Replica] = []
@@ -87,12 +87,24 @@ class ReplicaIndex:
             raise
 
     def topic_of(self, topic_id: TopicId) -> str | None:
-        """Find the topic whose replicas have this ID."""
+        """Find the topic whose replicas have this ID; of several names the one that was seen last."""
+        found = self.names_of(topic_id)
+        return found[-1] if found else None
+
+    def names_of(self, topic_id: TopicId) -> tuple[str, ...]:
+        """Find the names under which replicas have this ID: more than one where a rename did not reach all."""
         if self._topics is None:
-            self._topics = {
-                entry.topic_id: topic for (topic, _), entry in self._entries.items() if entry.topic_id is not None
-            }
-        return self._topics.get(str(topic_id))
+            self._topics = {}
+            for (topic, _), entry in self._entries.items():
+                if entry.topic_id is not None:
+                    self._name(entry.topic_id, topic)
+        return self._topics.get(str(topic_id), ())
+
+    def _name(self, topic_id: str, topic: str) -> None:
+        assert self._topics is not None, "it is being built, or was"
+        known = self._topics.get(topic_id)
+        if known is None or known[-1] != topic:
+            self._topics[topic_id] = (*(each for each in known or () if each != topic), topic)
 
     def put(self, replica: Replica) -> None:
         """Add a replica, or replace its entry."""
@@ -101,7 +113,7 @@ class ReplicaIndex:
         entry = self._entries[key] = entry_of(replica)
         self.counts[replica.log_dir] = self.counts.get(replica.log_dir, 0) + 1
         if self._topics is not None and entry.topic_id is not None:
-            self._topics[entry.topic_id] = replica.partition.topic
+            self._name(entry.topic_id, replica.partition.topic)
 
     def drop(self, partition: TopicPartition) -> None:
         """Remove a replica; nothing happens when the index does not have it."""

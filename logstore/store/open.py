@@ -247,6 +247,11 @@ class OpenStore:
         with self._looking:
             return self._index.topic_of(topic_id)
 
+    def names_of(self, topic_id: TopicId) -> tuple[str, ...]:
+        """Find the names under which live replicas have this ID: more than one where a rename did not reach all."""
+        with self._looking:
+            return self._index.names_of(topic_id)
+
     def log_dir_of(self, directory_id: DirectoryId) -> LogDir:
         """Find the log dir with a directory ID.
 

@@ -150,9 +150,8 @@ def _renamed(
     """Find replicas that are here under a topic ID of the request and another topic name."""
     found = []
     for topic in request.topics:
-        former = present.topics.get(str(topic.topic_id))
-        if former is not None and former != topic.topic:
-            for state in topic.partitions:
+        for former in present.topics.get(str(topic.topic_id), ()):
+            for state in topic.partitions if former != topic.topic else ():
                 entry = left.get((former, state.partition))
                 if entry is not None and entry.log_dir not in present.offline:
                     found.append(((former, state.partition), entry))

@@ -133,7 +133,10 @@ class _LeaderAndIsrDecision:
             if others:
                 duplicates.remove(others[0])
                 entries[key] = entry_of(others[0])
-        topics = {entry.topic_id: topic for (topic, _), entry in entries.items() if entry.topic_id is not None}
+        topics = dict[str, set[str]]()
+        for (topic, _), entry in entries.items():
+            if entry.topic_id is not None:
+                topics.setdefault(entry.topic_id, set()).add(topic)
         self.present = replace(self.present, entries=entries, duplicates=duplicates, topics=topics)
 
     def _under_another_name(self, judged: Judgement) -> set[PartitionKey]:

@@ -28,8 +28,8 @@ class DiskSnapshot:
         entries: live replicas, as the store holds them.
         duplicates: further copies of partitions that are live in several log dirs.
         offline: paths of offline log dirs; their replicas are not judged.
-        topics: topic ID of the request, as text → topic of a live replica here with that ID. Empty for a FULL request,
-            which covers every replica by its name.
+        topics: topic ID of the request, as text → topics of live replicas here with that ID, more than one where a
+            rename did not reach all. Empty for a FULL request, which covers every replica by its name.
         restorable: partition that the request may want live again → its staged replicas, best first. A partition that
             is missing was not looked for, or a disk could not be listed: any replica of it may be staged.
         fences: partition of a StopReplica → the answer to a request for its name and topic ID.
@@ -38,7 +38,7 @@ class DiskSnapshot:
     entries: Mapping[PartitionKey, Entry]
     duplicates: Sequence[Replica] = ()
     offline: Collection[str] = ()
-    topics: Mapping[str, str] = field(default_factory=dict)
+    topics: Mapping[str, Collection[str]] = field(default_factory=dict)
     restorable: Mapping[PartitionKey, Sequence[RestorableReplica]] = field(default_factory=dict)
     fences: Mapping[PartitionKey, KafkaError] = field(default_factory=dict)
 
@@ -60,11 +60,11 @@ def look_at_disks(store: LogStore, request: ControlRequest, node_id: int) -> Dis
 
 def look_at_live_replicas(store: LogStore, request: LeaderAndIsrRequest) -> DiskSnapshot:
     """Read what the verdicts on live replicas depend on, and nothing of what is staged."""
-    topics = dict[str, str]()
+    topics = dict[str, Collection[str]]()
     if request.type is not RequestType.FULL:
         for topic in request.topics:
-            found = None if topic.topic_id is None else store.topic_of(topic.topic_id)
-            if found is not None:
+            found = () if topic.topic_id is None else store.names_of(topic.topic_id)
+            if found:
                 topics[str(topic.topic_id)] = found
     return DiskSnapshot(store.entries(), store.duplicates, frozenset(store.offline), topics)
 
@@ -100,8 +100,8 @@ def _fence(store: LogStore, entries: Mapping[PartitionKey, Entry], topic: StopTo
     named, topic_id = entries.get((topic.topic, partition)), topic.topic_id
     if topic_id is None or (named is not None and named.topic_id is not None):
         return fenced
-    other = entries.get((store.topic_of(topic_id) or topic.topic, partition))
-    is_elsewhere = other is not None and other.topic_id == str(topic_id)
+    others = (entries.get((name, partition)) for name in store.names_of(topic_id))
+    is_elsewhere = any(other is not None and other.topic_id == str(topic_id) for other in others)
     return KafkaError.INCONSISTENT_TOPIC_ID if is_elsewhere else fenced
 
 

@@ -37,7 +37,7 @@ def present(
     duplicates: frozenset[PartitionKey] = frozenset(),
     offline: frozenset[str] = frozenset(),
 ) -> DiskSnapshot:
-    names = {each.topic_id: key[0] for key, each in entries.items() if each.topic_id is not None}
+    names = {each.topic_id: (key[0],) for key, each in entries.items() if each.topic_id is not None}
     copies = [replica_of(TopicPartition(*key), entries[key]) for key in duplicates]
     return DiskSnapshot(entries, copies, offline, names)
 

@@ -63,7 +63,7 @@ def test_live_replicas_are_seen_with_their_copies_and_by_the_ids_of_the_request(
     store = sim.start().store
     seen = look_at_live_replicas(store, leader_and_isr(INCREMENTAL, topic("sales", B, 0), topic("new", C, 0)))
     assert set(seen.entries) == {("orders", 0), ("deals", 0)}
-    assert ([str(each.partition) for each in seen.duplicates], seen.topics) == (["orders-0"], {str(B): "deals"})
+    assert ([str(each.partition) for each in seen.duplicates], seen.topics) == (["orders-0"], {str(B): ("deals",)})
     assert look_at_live_replicas(store, leader_and_isr(FULL, topic("sales", B, 0))).topics == {}
 
 
