@@ -437,8 +437,8 @@ def test_data_that_has_another_name_here_is_not_called_stale_and_no_empty_replic
 def test_a_topic_with_two_names_here_hides_none_of_its_data_by_an_empty_replica(sim: Sim, kind: RequestType) -> None:
     # KIP516-13: a rename that did not reach all
     sim.put("orders-0", A)
-    sim.put("sales-1", A)
     broker = sim.start()
+    broker.store.create(TopicPartition("sales", 1), A)
     assert answer(broker, leader_and_isr(kind, topic("sales", A, 0))) == {"sales-0": 103}
     assert ("orders", 0) in sim.live() or sim.live()["orders-0"] == A
     assert set(sim.live()) - {"sales-1"} == {"orders-0"}
