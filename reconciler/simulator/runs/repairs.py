@@ -18,6 +18,7 @@ from layout.errors import LayoutError
 from layout.ours import BROKER_TEMPORARY
 from layout.topic import TopicPartition
 from logstore.fs import Directory, remove_file, replace_file
+from logstore.journal import what_is_pending
 from logstore.repair import undo_repair
 from logstore.scan import scan_all
 from reconciler.desired import by_cluster
@@ -133,8 +134,13 @@ def _check(wrong: Iterable[str]) -> None:
 
 
 def _damageable(cluster: Cluster, member: Member) -> Iterator[DamagedFile]:
-    """List what may happen to the files of a machine, and could be put right."""
+    """List what may happen to the files of a machine, and could be put right.
+
+    Nothing is while a change of names is unfinished there, as it stays where the other disk was replaced.
+    """
     disks, assigned = member.disks, cluster.oracle.assigned(member.node_id)
+    if any(what_is_pending(path) for path in disks.log_dirs):
+        return
     rows = [row for each in scan_all(disks.log_dirs, sizes=False, jobs=0) for row in each.rows.to_pylist()]
     copies = Counter((row["topic_id"], row["partition"]) for row in rows if row["kind"] in ("live", "staged", "future"))
     ids = Counter((row["topic"], row["topic_id"]) for row in rows if row["kind"] in ("live", "future"))
