@@ -94,7 +94,9 @@ class BrokerChanges:
             if assignment is None or broker not in assignment.replicas:
                 continue
             if error == KafkaError.KAFKA_STORAGE_ERROR:
-                if replica not in self._context.offline:
+                # A later request may find room on a disk that was full; to stop the replica after that, for what the
+                # answer to the earlier one says, would leave it without a role.
+                if replica not in self._context.offline and not self._core.channels.asks(broker, partition):
                     failed.append(replica)
             elif error == KafkaError.NONE:
                 back += [replica] if replica in self._context.offline else []

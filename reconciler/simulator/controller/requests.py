@@ -325,6 +325,17 @@ class Channels:
         found = self._open.get(broker)
         return len(found.queue) if found is not None else 0
 
+    def asks(self, broker: int, partition: TopicPartition) -> bool:
+        """Whether an unanswered LeaderAndIsr request names a partition, so that the broker says anew how it is."""
+        channel = self._open.get(broker)
+        waiting = () if channel is None else (numbered.request for numbered, _ in channel.queue)
+        return any(
+            topic.topic == partition.topic and any(each.partition == partition.partition for each in topic.partitions)
+            for request in waiting
+            if isinstance(request, LeaderAndIsrRequest)
+            for topic in request.topics
+        )
+
     def send(self, broker: int, request: ControllerRequest, answered: ResponseHandler) -> None:
         """Queue a request to a broker, answered once; without a queue it is dropped, for the broker is gone."""
         channel = self._open.get(broker)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from layout.topic import TopicPartition
 from logstore import KafkaError
 from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaRequest, UpdateMetadataRequest
 from reconciler.simulator.controller.context import LeaderAndIsr
@@ -133,6 +136,24 @@ def test_a_replica_that_a_broker_cannot_make_is_offline_from_the_beginning() -> 
     cluster.brokers[1].leader_errors[ORDERS] = KafkaError.KAFKA_STORAGE_ERROR
     cluster.create_topic("orders", {0: [1, 2]}, ID)
     assert cluster.state(ORDERS) == LeaderAndIsr(2, 1, (2,), 1, 1)
+
+
+def test_an_answer_that_a_later_request_may_correct_makes_no_replica_offline(cluster: Cluster) -> None:
+    """A disk was full, and is not any more: a replica that is made by then would be stopped again, for good."""
+
+    class Once(dict[TopicPartition, int]):
+        def get(self, key: TopicPartition, default: Any = None) -> Any:
+            return self.pop(key, default)
+
+    cluster.brokers[1].leader_errors = Once({ORDERS: KafkaError.KAFKA_STORAGE_ERROR})
+    work = cluster.controller.work
+    assert work is not None
+    for _ in range(2):
+        work.core.batch.leader_and_isr([1], ORDERS)
+        work.core.batch.send()
+    cluster.settle()
+    assert [len(each.topics) for each in cluster.brokers[1].of(LeaderAndIsrRequest)] == [1, 1]
+    assert (cluster.brokers[1].of(StopReplicaRequest), cluster.controller.context.offline) == ([], set())
 
 
 def test_a_replica_that_the_broker_has_again_is_online_and_may_lead(cluster: Cluster) -> None:
