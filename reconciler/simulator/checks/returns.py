@@ -57,7 +57,7 @@ def lost_offsets(member: Member, live: Live, went: Sequence[StagedRecord]) -> It
         key, entry = back
         found = read_offset_checkpoints(entry.log_dir)
         missing = [file for file in record.checkpoints if key not in found.entries.get(file, {})]
-        if missing and not found.damaged and entry.log_dir not in member.broker.store.offline:
+        if missing and not found.damaged and _works(member, entry.log_dir):
             yield f"{member.name} restored {key[0]}-{key[1]} without its entry in {', '.join(missing)}"
 
 
@@ -68,7 +68,7 @@ def former_names(member: Member, before: Live, live: Live) -> Iterator[str]:
         renamed = None if entry.topic_id is None else now.get((entry.topic_id, key[1]))
         if renamed is None or renamed[0] == key or key in live or _is_put_off(member.broker.store, entry.log_dir):
             continue
-        if entry.log_dir not in member.broker.store.offline:
+        if _works(member, entry.log_dir):
             entries = read_offset_checkpoints(entry.log_dir).entries
             for file in sorted(file for file, found in entries.items() if key in found):
                 yield f"{member.name} renamed {key[0]}-{key[1]} to {renamed[0][0]}, and {file} has its former name"
@@ -84,6 +84,11 @@ def shared_directories(member: Member, live: Live) -> Iterator[str]:
 
 def _identities(live: Live) -> set[tuple[str, int]]:
     return {(entry.topic_id, key[1]) for key, entry in live.items() if entry.topic_id is not None}
+
+
+def _works(member: Member, path: str) -> bool:
+    """Whether the disk of a log dir works; of one that failed, the store may not know that yet."""
+    return path not in member.broker.store.offline and member.disks.log_dirs.index(path) in member.disks.online
 
 
 def _is_put_off(store: LogStore, path: str) -> bool:
