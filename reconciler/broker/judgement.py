@@ -150,10 +150,12 @@ def _renamed(
     """Find replicas that are here under a topic ID of the request and another topic name."""
     found = []
     for topic in request.topics:
-        for former in present.topics.get(str(topic.topic_id), ()):
+        topic_id = str(topic.topic_id)
+        for former in present.topics.get(topic_id, ()):
             for state in topic.partitions if former != topic.topic else ():
                 entry = left.get((former, state.partition))
-                if entry is not None and entry.log_dir not in present.offline:
+                # Another partition of that name may be of another topic, which the request does not name.
+                if entry is not None and entry.topic_id == topic_id and entry.log_dir not in present.offline:
                     found.append(((former, state.partition), entry))
     return found
 

@@ -20,6 +20,7 @@ from tests.reconciler.protocol.control_requests import (
     UNSPECIFIED,
     A,
     B,
+    C,
     leader_and_isr,
     state,
     topic,
@@ -82,6 +83,13 @@ def test_the_others_speak_of_nothing_but_what_they_name_by_name_or_by_id(kind: R
     named, others = verdicts(leader_and_isr(kind, topic("new", B, 0, 1)), present(here))
     assert named == [Verdict.MISSING, Verdict.MISSING]
     assert others == {("z", 0): Verdict.RENAMED}
+
+
+@pytest.mark.parametrize("kind", [INCREMENTAL, UNSPECIFIED])
+def test_under_a_former_name_nothing_of_another_topic_is_spoken_of(kind: RequestType) -> None:
+    here = {("z", 0): entry(A), ("z", 1): entry(B)}
+    asked = leader_and_isr(kind, topic("new", B, 0, 1), topic("z", C, 2))
+    assert verdicts(asked, present(here))[1] == {("z", 1): Verdict.RENAMED}
 
 
 def test_what_lies_on_an_offline_disk_is_not_judged() -> None:
