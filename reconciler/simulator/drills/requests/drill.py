@@ -63,8 +63,8 @@ def drill_requests(seed: int, reach: Callable[[str], None], steps: int) -> None:
         for _ in range(steps):
             name = drill.play()
             reach(f"drill {name or 'ended'}")
-            if not name or drill.has_two_names:
-                return  # of a topic that is half renamed, the store knows one name or the other
+            if not name:
+                return
 
 
 class _RequestDrill:
@@ -119,12 +119,6 @@ class _RequestDrill:
         settle(game.bench, game.kept)
         fill_rest(game, game.kept)
         return "stop_replica" if isinstance(request, StopReplicaRequest) else f"leader_and_isr_{request.type.name}"
-
-    @property
-    def has_two_names(self) -> bool:
-        """Whether replicas of one topic ID are live under two names."""
-        live = {(each.topic_id, each.state.at.topic) for each in self._game.kept if each.is_live and each.topic_id}
-        return len(live) > len({topic_id for topic_id, _ in live})
 
     def _change_cluster(self, random: Random) -> None:
         name = random.choice(_NAMES)
