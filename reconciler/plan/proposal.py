@@ -153,6 +153,7 @@ _LEFT = frozenset(
 )
 
 _OTHER_NAME = "its data is live here under another topic name, so nothing takes its place"
+_OTHERS_NAME = "its topic is live here under another name, and could not be renamed any more once it had this one too"
 ReplicaKey = tuple[BrokerKey, str | None, int | None]
 """A broker, a topic by name or by ID, and a partition."""
 
@@ -384,6 +385,7 @@ class PlanDraft:
         for log_dir in self.view.trusted:
             of_broker[log_dir.broker].append(log_dir)
         load = Counter(each.observed["log_dir"] for each in self.view.judged if each.observed is not None)
+        renamed = {key[:2] for key in self._renamed}
         for cluster, all_judged in self.view.judged_of.items():
             for each in all_judged:
                 if each.wanted is None or each.verdict not in (Verdict.MISSING, Verdict.STALE_ID):
@@ -392,8 +394,9 @@ class PlanDraft:
                 log_dirs, key = of_broker[broker], (broker, each.wanted["topic_id"], each.wanted["partition"])
                 if key in returning or not log_dirs or any(log_dir.scheme is None for log_dir in log_dirs):
                     continue
-                if key in self._renamed:
-                    self._leave(each, _OTHER_NAME, command=self._call(each).doctor())
+                if key[:2] in renamed:
+                    reason = _OTHER_NAME if key in self._renamed else _OTHERS_NAME
+                    self._leave(each, reason, command=self._call(each).doctor())
                     continue
                 assigned = [each_dir for each_dir in log_dirs if placed and each_dir.row["directory_id"] == placed]
                 home = assigned[0] if assigned else min(log_dirs, key=lambda log_dir: load[log_dir.path])

@@ -191,6 +191,20 @@ def test_nothing_takes_the_place_of_data_that_is_live_under_a_former_topic_name(
     assert {each.next.split()[1] for each in plan.left_alone if each.reason == reason} == {"doctor"}
 
 
+def test_no_partition_is_made_of_a_topic_that_is_live_under_a_former_name_which_nothing_could_rename_then(
+    tmp_path: Path,
+) -> None:
+    broker = PlanBroker(tmp_path, "flat")
+    broker.wanted("orders", ORDERS, 0, 1)
+    broker.replica("kicks-0", ORDERS)
+    plan = broker.plan()
+    assert plan.actions == ()
+    assert {each.name: each.reason.split(", ")[1] for each in plan.left_alone} == {
+        "orders-0": "so nothing takes its place",
+        "orders-1": "and could not be renamed any more once it had this one too",
+    }
+
+
 def test_a_replica_is_made_on_the_log_dir_to_which_the_metadata_assigns_it(tmp_path: Path) -> None:
     broker = PlanBroker(tmp_path, "flat")
     for partition in range(3):
