@@ -73,6 +73,7 @@ class _LastLook:
         gone: serial of a disk and name of what was staged there, and then was not any more: a crash may bring it back.
         entries: serial of a disk and name of a replica that was just staged → the checkpoints that had an entry of it.
         held: serial of a disk → what was live on it, when it worked.
+        at_start: what was live when the broker that is up was started.
         settings: of the store; what a topic of the same name brings along may have changed them within an event.
     """
 
@@ -87,6 +88,7 @@ class _LastLook:
     gone: set[tuple[int, str]] = field(default_factory=set)
     entries: dict[tuple[int, str], frozenset[str]] = field(default_factory=dict)
     held: dict[int, frozenset[_Identity]] = field(default_factory=dict)
+    at_start: frozenset[_Identity] = frozenset()
     settings: Settings = field(default_factory=Settings)
 
 
@@ -136,7 +138,7 @@ class StagingWatch:
             for name in sorted(names - known.keys()):
                 known[name] = None if seen.store is None else now_ms
                 comes_back = seen.was_down and (serial, name) in seen.gone
-                yield from self._check_staged(member, name, comes_back=comes_back)
+                yield from self._check_staged(member, seen, name, comes_back=comes_back)
                 if not comes_back:
                     seen.entries[serial, name] = _entries_of(seen, disks.log_dirs[number], name)
 
@@ -152,7 +154,7 @@ class StagingWatch:
         yield from self.look_inside(member, now_ms, everywhere=everywhere)
         seen.changed = False
         if not member.running:
-            seen.store, seen.live = None, {}
+            seen.store, seen.live, seen.at_start = None, {}, frozenset()
             return
         store, live = member.broker.store, member.broker.store.entries()
         came, went = self._changes(member, seen)
@@ -169,7 +171,9 @@ class StagingWatch:
             if record.due_ms > now_ms and not undone and record not in seen.purged:
                 yield f"{member.name} lost {name}, {_too_early(record, now_ms)}"
         back = [record for _, record in went]
-        if same_life:
+        if not same_life:
+            seen.at_start = frozenset(identities)
+        else:
             yield from _vanished(member, seen, live, identities)
             yield from wrongly_made(member, seen.live, live, back)
             yield from self._made_anew(member, seen, identities)
@@ -228,7 +232,7 @@ class StagingWatch:
             early_ms = soonest_ms - record.due_ms
             yield f"{member.name} staged {partition}, due at {moment(record.due_ms)}, {early_ms} ms too early"
 
-    def _check_staged(self, member: Member, name: str, *, comes_back: bool) -> Iterator[str]:
+    def _check_staged(self, member: Member, seen: _LastLook, name: str, *, comes_back: bool) -> Iterator[str]:
         """Check whether a directory that was just staged may be staged; ``comes_back``: a crash may have done it."""
         staged = parse_staged(name)
         for partition, replica in self._oracle.on(member.node_id).items():
@@ -239,12 +243,20 @@ class StagingWatch:
                     f"{member.name} staged {partition}, the only replica in sync, which holds acknowledged records of "
                     f"topic ID {replica.topic_id}"
                 )
-            elif (
-                replica.topic_id is not None
-                and self._oracle.is_steady(replica.topic_id, partition.partition, member.node_id)
-                and not (comes_back or _is_copied(member, partition))
+            elif self._must_stay(member, seen, replica.topic_id, partition.partition) and not (
+                comes_back or _is_copied(member, partition)
             ):
                 yield f"{member.name} staged {partition} of topic ID {replica.topic_id}, which was wanted all the time"
+
+    def _must_stay(self, member: Member, seen: _LastLook, topic_id: TopicId | None, number: int) -> bool:
+        """Whether a replica was wanted all the time, and is named by every request that must name all.
+
+        The FULL request to a broker that registers lacks a partition that has no leader yet. What the broker has of it
+        already, as a plan made it, is staged then, until the request that names it brings it back.
+        """
+        if topic_id is None or not self._oracle.is_steady(topic_id, number, member.node_id):
+            return False
+        return (str(topic_id), number) not in seen.at_start or self._was_led(member, topic_id, number)
 
     def _was_led(self, member: Member, topic_id: TopicId, number: int) -> bool:
         """Whether a partition had a leader before a broker registered, so that it is nothing new to the broker."""

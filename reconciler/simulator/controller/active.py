@@ -82,7 +82,6 @@ class ActiveController:
             self.core,
             self.partitions,
             self.replicas,
-            topics=self.topics,
             deletions=self.deletions,
             garbage=self.garbage,
             reassignments=self.reassignments,
@@ -165,6 +164,7 @@ def take_over(active: ActiveController) -> None:
     if context.leadership:
         core.batch.update_metadata(context.leadership)
     active.replicas.to_online(context.replica_states.found_in(ReplicaState.ONLINE))
+    core.batch.send()
     active.brokers.begin()
     active.topics.delete_marked()
     active.reassignments.resume()

@@ -18,7 +18,7 @@ from reconciler.simulator.controller.deletion import Deletions
 from reconciler.simulator.controller.reassignment import Reassignments
 from reconciler.simulator.controller.state_machines import Election, PartitionMachine, ReplicaMachine
 from reconciler.simulator.controller.states import AssignedReplica, ReplicaState
-from reconciler.simulator.controller.topics import DeletedTopics, TopicChanges
+from reconciler.simulator.controller.topics import DeletedTopics
 from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse
 
 
@@ -31,14 +31,13 @@ class BrokerChanges:
         partitions: PartitionMachine,
         replicas: ReplicaMachine,
         *,
-        topics: TopicChanges,
         deletions: Deletions,
         garbage: DeletedTopics,
         reassignments: Reassignments,
     ) -> None:
         """Start with the brokers of the context."""
         self._core, self._context = core, core.context
-        self._partitions, self._replicas, self._topics = partitions, replicas, topics
+        self._partitions, self._replicas = partitions, replicas
         self._deletions, self._garbage, self._reassignments = deletions, garbage, reassignments
 
     def look(self) -> None:
@@ -146,19 +145,16 @@ class BrokerChanges:
             self._core.say(f"broker {broker} is gone")
 
     def _came(self, brokers: Sequence[int]) -> None:
-        """Send new brokers all metadata and a FULL request, which names all that was wanted when they registered.
-
-        In this it goes beyond Kafka, whose first request lacks what has no leader yet, and topics that are not yet
-        noticed: a broker would stage what it has of them, such as the only replica of a topic with a new name.
-        """
+        """Send new brokers all metadata and a FULL request; then elect leaders where there was none."""
         context, batch = self._context, self._core.batch
         context.offline = {replica for replica in context.offline if replica.broker not in brokers}
         batch.update_metadata()
         batch.update_metadata(context.leadership, brokers)
         batch.full(brokers)
         self._replicas.to_online(self._serving(brokers))
+        batch.send()
         self._partitions.elect_where_needed()
-        self._topics.look()
+        batch.send()
         waits = [
             partition for partition, each in context.assignments.items() if any(new in each.target for new in brokers)
         ]

@@ -12,8 +12,8 @@ from reconciler.protocol import LeaderAndIsrRequest, RequestType, StopReplicaReq
 from reconciler.simulator.controller.context import LeaderAndIsr
 from reconciler.simulator.controller.states import AssignedReplica, PartitionState, ReplicaState
 from reconciler.simulator.kernel import AlterIsrRequest, AlterIsrResponse
-from reconciler.simulator.zookeeper import LOG_DIR_EVENTS, state_path, topic_path
-from reconciler.sources.zookeeper import encode_log_dir_event, encode_state, encode_topic
+from reconciler.simulator.zookeeper import LOG_DIR_EVENTS, state_path
+from reconciler.sources.zookeeper import encode_log_dir_event, encode_state
 from tests.reconciler.simulator.controller.cluster import ID, OTHER_ID, Cluster, at, live
 
 ORDERS = at("orders")
@@ -60,26 +60,6 @@ def test_a_broker_that_registers_gets_all_metadata_and_a_full_request_with_all_i
     assert [len(topic.partitions) for topic in second.topics] == [2]
     assert [each.type for each in cluster.brokers[1].of(LeaderAndIsrRequest)].count(RequestType.FULL) == 1
     assert cluster.brokers[2].of(UpdateMetadataRequest)[0].live_brokers == live(1, 2, 3, 4)
-
-
-# KIP516-5
-@pytest.mark.parametrize("noticed", [True, False])
-def test_the_full_request_to_a_broker_names_what_had_no_leader_before_it_registered(
-    cluster: Cluster, noticed: bool
-) -> None:
-    cluster.kill(1)
-    cluster.admin.create(topic_path("late"), encode_topic(OTHER_ID, {0: [1]}))
-    if noticed:
-        cluster.settle()
-        assert cluster.said_about("late-0 has no leader")
-    cluster.forget()
-    cluster.register(1)
-    cluster.controller.work.brokers.look()
-    cluster.settle()
-    (request,) = cluster.brokers[1].of(LeaderAndIsrRequest)
-    assert request.type is RequestType.FULL
-    assert {topic.topic: topic.topic_id for topic in request.topics} == {"orders": ID, "late": OTHER_ID}
-    assert cluster.state(at("late")).leader == 1
 
 
 def test_a_broker_that_was_restarted_unseen_goes_out_of_sync_and_gets_a_full_request(cluster: Cluster) -> None:
