@@ -190,6 +190,10 @@ class Revalidation:
             staged = self._whole.get((action.wanted_topic_id, action.partition))
             if staged is not None:
                 return _skipped(action, f"{staged.log_dir} has it as {staged.location} by now, with its records")
+            names = self._store.names_of(TopicId.parse(action.wanted_topic_id))
+            others = [name for name in names if name != action.topic]
+            if others:
+                return _skipped(action, f"its topic is live here as {others[0]} by now")
         # A replica under another topic ID may be about to be staged; if it is not, the engine refuses the creation.
         return CheckedAction(action)
 

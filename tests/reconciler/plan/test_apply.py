@@ -135,6 +135,15 @@ def test_no_empty_replica_is_made_of_one_that_was_staged_since_the_plan_was_made
     assert [action.kind for action in broker.plan().actions] == ["restore"]
 
 
+def test_no_replica_is_made_of_a_topic_that_is_live_under_another_name_since_the_plan_was_made(tmp_path: Path) -> None:
+    broker = PlanBroker(tmp_path, "flat")
+    broker.wanted("orders", ORDERS, 0)
+    plan = broker.plan()
+    broker.replica("kicks-1", ORDERS)
+    (result,) = broker.apply(plan).results
+    assert (result.status, result.detail) == ("skipped", "its topic is live here as kicks by now: make a new plan")
+
+
 def test_replicas_are_staged_where_the_plan_has_them_even_if_another_place_would_do(messy: PlanBroker) -> None:
     plan = messy.plan(PlanChoice(Policy.kip516(), topics=("gone",)))
     assert {each.staging for each in plan.log_dirs} == {f"{path}.deleting" for path in messy.paths}
