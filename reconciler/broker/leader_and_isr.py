@@ -133,10 +133,10 @@ class _LeaderAndIsrDecision:
             if others:
                 duplicates.remove(others[0])
                 entries[key] = entry_of(others[0])
-        topics = dict[str, set[str]]()
+        topics = dict[str, dict[str, None]]()  # in the order of the replicas, so that one seed gives one history
         for (topic, _), entry in entries.items():
             if entry.topic_id is not None:
-                topics.setdefault(entry.topic_id, set()).add(topic)
+                topics.setdefault(entry.topic_id, {})[topic] = None
         self.present = replace(self.present, entries=entries, duplicates=duplicates, topics=topics)
 
     def _under_another_name(self, judged: Judgement) -> set[PartitionKey]:
