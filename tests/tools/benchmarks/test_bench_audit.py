@@ -88,11 +88,12 @@ def test_spark_takes_no_longer_than_the_query_by_hand_and_at_scale_not_much_long
     assert bench_audit._targets(found, rows) is met
 
 
+@pytest.mark.parametrize("peer", ["embedded", "spark"])
 @pytest.mark.parametrize(("job", "met"), [(1.3, True), (1.31, False)])
 def test_a_fleet_of_another_shape_may_take_a_third_more(
-    job: float, met: bool, capsys: pytest.CaptureFixture[str]
+    peer: str, job: float, met: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    even, found = ({"embedded": result(time), "floor": result(time / 4)} for time in (1.0, job))
+    even, found = ({peer: result(time), "floor": result(time / 4)} for time in (1.0, job))
     assert bench_audit._skew_targets("topic", even, found) is met
     assert "floor, topic / even, time: 1.3" in capsys.readouterr().out
     assert bench_audit._skew_targets("topic", {}, found)
