@@ -150,6 +150,8 @@ def test_a_skip_fails_the_run_and_an_expected_failure_does_not(
     (tmp_path / "test_other.py").write_text("def test_that_passes(): pass")
     plugins = [word for name in ("tools.no_skips", "no:cacheprovider", "xdist") for word in ("-p", name)]
     command = [sys.executable, "-m", "pytest", *plugins, "-n", processes, "-c", "/dev/null", "--rootdir", str(tmp_path)]
+    # Else pytest would remove the folders of runs before this one, and this would wait for that.
+    command.append(f"--basetemp={tmp_path}/folders")
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         [*command, str(tmp_path)], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
