@@ -52,7 +52,7 @@ class StagingBeside(ReadOnlyLogDir):
                 opened._lock = StagingLock.take(opened.path, required=True)
         except OSError as error:
             opened.close()
-            raise failure(f"the staging root beside {opened.path} cannot be locked", error) from error
+            raise failure(f"the staging root beside {opened.path} cannot be locked", error, is_open=False) from error
         except BaseException:
             opened.close()
             raise

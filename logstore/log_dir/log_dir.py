@@ -101,7 +101,7 @@ class LogDir:
             root = Directory.open(path)
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno in DISK_FAILURES:
-                raise failure(f"the log dir {path} cannot be opened", error) from error
+                raise failure(f"the log dir {path} cannot be opened", error, is_open=False) from error
             reason = refusal(error) if isinstance(error, OSError) else str(error)
             raise NotALogDirError(f"the log dir {path} {reason}") from error
         try:
@@ -156,7 +156,7 @@ class LogDir:
                 finally:
                     lock.release()
         except OSError as error:
-            raise failure(f"{path} cannot be formatted", error) from error
+            raise failure(f"{path} cannot be formatted", error, is_open=False) from error
         return cls.open(path, disk=disk)
 
     @property
@@ -348,10 +348,16 @@ _BEFORE_FORMAT = frozenset({STAGING_DIR, ".lock", f"{meta_properties.FILE_NAME}{
 """Entries that an interrupted format, or mkfs, leaves in an otherwise empty directory."""
 
 
-def failure(what: str, error: OSError) -> LogStoreError:
-    """Make the error for a failure of the system: of the disk itself, or of one request."""
+def failure(what: str, error: OSError, *, is_open: bool = True) -> LogStoreError:
+    """Make the error for a failure of the system: of the disk itself, or of one request.
+
+    ``is_open``: whether the log dir was open, so that its disk takes it offline; else it is not opened at all.
+    """
     reason = os.strerror(error.errno) if error.errno else str(error)
     place = f" ({error.filename})" if isinstance(error.filename, str) else ""
+    if error.errno in DISK_FAILURES and not is_open:
+        mount = ", and mount its file system so that it can be written" if error.errno == errno.EROFS else ""
+        return OfflineLogDirError(f"{what}: {reason}{place}; the log dir is not opened: see to its disk first{mount}")
     if error.errno in DISK_FAILURES:
         return OfflineLogDirError(f"{what}: {reason}{place}; the log dir is offline until it is opened again")
     return ChangeFailedError(f"{what}: {reason}{place}; nothing was changed")
@@ -371,7 +377,7 @@ def _locked(root: Directory, disk: Disk, before_made: Callable[[], object] = lam
     try:
         return Lock.take(root, disk, before_made)
     except OSError as error:
-        raised = failure(f"the lock of {root.path} cannot be taken", error)
+        raised = failure(f"the lock of {root.path} cannot be taken", error, is_open=False)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             way_out = "to make room for that empty file, move a replica that nobody wants to another disk"
             raise ChangeFailedError(f"{raised}; {way_out}") from error

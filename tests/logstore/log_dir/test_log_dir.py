@@ -142,6 +142,18 @@ def test_a_lock_that_cannot_be_opened_because_of_the_disk_takes_it_offline(our_l
         LogDir.open(str(our_log_dir), disk=DiskThat(errno.EIO, {"create"}))
 
 
+@pytest.mark.parametrize(("number", "mounted"), [(errno.EIO, False), (errno.EROFS, True)])
+def test_a_log_dir_that_was_never_open_is_not_said_to_be_opened_again(
+    our_log_dir: Path, number: int, mounted: bool
+) -> None:
+    (our_log_dir / ".lock").unlink()
+    with pytest.raises(OfflineLogDirError) as raised:
+        LogDir.open(str(our_log_dir), disk=DiskThat(number, {"create"}))
+    said = str(raised.value)
+    assert "the log dir is not opened: see to its disk first" in said and "again" not in said
+    assert ("mount its file system so that it can be written" in said) is mounted
+
+
 def test_two_cannot_have_it_open_at_once(our_log_dir: Path) -> None:
     with LogDir.open(str(our_log_dir)), pytest.raises(LogDirInUseError):
         LogDir.open(str(our_log_dir))
