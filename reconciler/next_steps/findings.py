@@ -230,6 +230,11 @@ def _at_log_dir(program: str, *options: str) -> Callable[[str, str, Call], ToolC
     return lambda _, log_dir, __: ToolCommand(program, (*options, log_dir))
 
 
+def _given_to_owner(path: str, log_dir: str, _: Call) -> ToolCommand:
+    """Give all that lies at a path to the owner of the log dir; with -H, because a log dir may be named by a link."""
+    return ToolCommand("chown", ("-RH", f"--reference={log_dir}", "--", path))
+
+
 def _explain(path: str, _: str, call: Call) -> Command:
     return call.explain(path)
 
@@ -263,7 +268,7 @@ RULE_COMMANDS: Mapping[str, Callable[[str, str, Call], Command | ToolCommand]] =
     "damaged_identity": _explain,
     "closed_to_this_user": lambda _, __, call: call.preflight(),  # as another user
     "lock_held": _tool("fuser", "-v"),
-    "another_owner": _at_log_dir("ls", "-la"),
+    "another_owner": _given_to_owner,
     "read_only_disk": _at_log_dir("findmnt", "--target"),
     "full_disk": lambda _, __, call: call.doctor(),
     "damaged_checkpoint": _repair,

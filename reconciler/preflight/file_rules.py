@@ -16,7 +16,7 @@ from layout.quorum_state import FILE_NAME as QUORUM_STATE
 from logstore.rows import MetadataState
 from logstore.scan import METADATA_LOG, Denied, DirectorySeen
 from reconciler.preflight.evidence import SeenBroker, SeenLogDir
-from reconciler.preflight.log_dir_rules import OF_EFFECT
+from reconciler.preflight.log_dir_rules import GIVEN_BY_ROOT, OF_EFFECT
 from reconciler.preflight.question import BrokerAsked
 from reconciler.preflight.releases import STORAGE_ERRORS_PASS_SINCE, KafkaRelease, StartAction
 from reconciler.preflight.rules import Finding, FindingPlace, StartEffect
@@ -73,13 +73,15 @@ def metadata_log(log_dir: SeenLogDir, seen: DirectorySeen, asked: BrokerAsked) -
         what, effect = "make files in", StartEffect.UNKNOWN
         if seen.denied is Denied.READ:
             what, effect = "read", StartEffect.STARTUP_ABORTS
-        sentence = f"the owner of the log dir may not {what} it, and a broker that runs as that user must"
+        denial = f"the owner of the log dir may not {what} it, and a broker that runs as that user must"
+        sentence = f"{denial}; {GIVEN_BY_ROOT}"
         yield Finding(effect, "another_owner", sentence, FindingPlace(log_dir.path, METADATA_LOG))
     for denied, name in seen.denied_files.items():
         what, effect = "write", StartEffect.UNKNOWN
         if denied is Denied.READ:
             what, effect = "read", StartEffect.STARTUP_ABORTS
-        sentence = f"{name}: the owner of the log dir may not {what} it, and a broker that runs as that user must"
+        denial = f"{name}: the owner of the log dir may not {what} it, and a broker that runs as that user must"
+        sentence = f"{denial}; {GIVEN_BY_ROOT}"
         yield Finding(effect, "another_owner", sentence, _below(log_dir, seen, name))
     for name in seen.links:
         yield Finding(StartEffect.UNKNOWN, "linked_file", f"{name}: {_NOT_FOLLOWED}", _below(log_dir, seen, name))

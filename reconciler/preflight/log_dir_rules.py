@@ -28,6 +28,8 @@ OF_EFFECT = {
     BrokerEffect.LOG_DIR_OFFLINE: StartEffect.LOG_DIR_OFFLINE,
     BrokerEffect.STARTUP_ABORTS: StartEffect.STARTUP_ABORTS,
 }
+GIVEN_BY_ROOT = "root can give it to that user, and opens what is that user's already with chmod -R u+rwX"
+"""What cures a file or directory that the owner of its log dir may not use, whoever looks."""
 _STARTS_WITHOUT_ROOM = KafkaRelease(3, 0)
 """From here on no release was seen not to start on a full disk."""
 _CURRENT = frozenset({Kind.LIVE.value, Kind.FUTURE.value})
@@ -269,7 +271,8 @@ def _of_another_owner(
     seen: SeenLogDir, denied: Denied, what: str, then: str, *, names: Sequence[str], replicas: int
 ) -> Finding:
     effect = StartEffect.LOG_DIR_OFFLINE if denied is Denied.READ else StartEffect.UNKNOWN
-    sentence = f"the owner of the log dir may not {what}, and a broker that runs as that user {then}: {listed(names)}"
+    denial = f"the owner of the log dir may not {what}, and a broker that runs as that user {then}: {listed(names)}"
+    sentence = f"{denial}; {GIVEN_BY_ROOT}"
     return Finding(effect, "another_owner", sentence, FindingPlace(seen.path, "."), replicas=replicas)
 
 

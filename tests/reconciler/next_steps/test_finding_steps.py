@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 
 import click
@@ -158,6 +159,13 @@ def test_every_command_for_a_rule_is_for_a_rule_that_there_is() -> None:
     of_broker = step_of_rule("identity", None, None, None, CALL)
     assert of_broker is not None
     assert of_broker.text == f"grep -H = {D1}/meta.properties '{D2}/meta.properties'"
+
+
+@pytest.mark.parametrize(("name", "path"), [(".", D2), ("__cluster_metadata-0", f"{D2}/__cluster_metadata-0")])
+def test_what_another_user_owns_is_given_to_the_owner_of_its_log_dir(name: str, path: str) -> None:
+    step = step_of_rule("another_owner", D2, name, None, CALL)
+    assert step is not None
+    assert shlex.split(step.text or "") == ["chown", "-RH", f"--reference={D2}", "--", path]
 
 
 def test_topic_ids_that_nothing_vouches_for_are_read_first_without_a_way_back_to_what_led_there() -> None:

@@ -11,6 +11,7 @@ import pytest
 from layout import checkpoint, meta_properties
 from logstore.scan import Denied
 from reconciler.preflight import FULL_BELOW, SeenBroker, StartEffect, free_room, look_at_broker
+from reconciler.preflight.log_dir_rules import GIVEN_BY_ROOT
 from tests.reconciler.preflight.disks import (
     METADATA_LOG,
     ask,
@@ -278,6 +279,7 @@ def test_a_directory_that_the_owner_of_the_log_dir_may_not_use_is_told_as_far_as
     (found,) = of_rule(ask(of_another_owner(tmp_path, denied, name)), "another_owner")
     assert found.effect is effect
     assert problem in found.problem and name in f"{found.problem} {found.place.name}"
+    assert found.problem.endswith(f"; {GIVEN_BY_ROOT}")
 
 
 @pytest.mark.parametrize(
@@ -310,3 +312,4 @@ def test_files_that_the_owner_of_the_log_dir_may_not_use_are_told_as_far_as_it_i
     assert found.effect is effect
     assert problem in found.problem
     assert "of-root" in f"{found.problem} {found.place.name}"
+    assert found.problem.endswith(f"; {GIVEN_BY_ROOT}")
