@@ -50,7 +50,7 @@ def move_metadata_log(known: Situation) -> Iterator[Step]:
     moved = move_out(known, log_dir, path)
     yield Step(
         f"no broker starts with two metadata logs: {left.problem}. Where it does, name {log_dir} after "
-        "--metadata-log-dir; else move this one out of the log dir",
+        f"--metadata-log-dir; else move this one {out_of(known, log_dir)}",
         moved,
     )
     # The log that is moved may be the very metadata that everything here is compared with.
@@ -95,7 +95,7 @@ def _move_foreign(log_dir: str, path: str, known: Situation) -> Step:
         path = posixpath.normpath(path)
         beside = posixpath.dirname(path)
         return Step(f"nothing staged it, and no purge takes it: move it out of {beside}", move_out(known, beside, path))
-    why = "no broker starts beside a directory of a foreign name: move it out of the log dir"
+    why = f"no broker starts beside a directory of a foreign name: move it {out_of(known, log_dir)}"
     return Step(why, move_out(known, log_dir, path))
 
 
@@ -109,11 +109,9 @@ def abandoned(known: Situation) -> bool:
 def move_abandoned(known: Situation) -> Iterator[Step]:
     """Move copies out that nobody will finish."""
     found = known.found[Verdict.FUTURE_ABANDONED]
-    why = (
-        "nobody will finish this move between log dirs, and a start makes a stray of it or loads it for ever: move it "
-        "out of the log dir"
-    )
-    steps = [Step(why, move_out(known, *_place(each))) for each in (found, *found.others)]
+    why = "nobody will finish this move between log dirs, and a start makes a stray of it or loads it for ever: move it"
+    places = [_place(each) for each in (found, *found.others)]
+    steps = [Step(f"{why} {out_of(known, log_dir)}", move_out(known, log_dir, path)) for log_dir, path in places]
     yield from some_of(steps, found.number, known.call)
 
 
@@ -188,7 +186,7 @@ def move_not_live(known: Situation) -> Iterator[Step]:
     found, steps = not_live(known), []
     for each in found:
         harm = "so no plan takes it" if each.is_unclaimed else "which takes the log dir offline"
-        why = f"{each.reason}, {harm}, and it is no live replica: move it out of the log dir"
+        why = f"{each.reason}, {harm}, and it is no live replica: move it {out_of(known, each.log_dir)}"
         steps.append(Step(why, move_out(known, each.log_dir, each.path)))
     yield from some_of(steps, len(found), known.call)
 
@@ -221,6 +219,18 @@ def some_of(steps: Sequence[Step], number: int, call: Call) -> Iterator[Step]:
     if number > len(named):
         more = count(number - len(named), "more is", "more are")
         yield Step(f"{more} like that: look again, and doctor names the next", call.doctor())
+
+
+def out_of(known: Situation, log_dir: str) -> str:
+    """Say where a directory goes that leaves its log dir, a clause; to another file system mv copies, which takes room.
+
+    A copy that was cut short stays beside the log dir, and the next look chooses another name.
+    """
+    home = os.path.abspath(log_dir)
+    if home not in known.moved_by_copy:
+        return "out of the log dir"
+    beside = posixpath.dirname(home)
+    return f"out of the log dir; {beside} is on another file system, so mv copies it there first, which takes that room"
 
 
 def move_out(known: Situation, log_dir: str, path: str) -> ToolCommand:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.next_steps.command import RELEASE, Step, ToolCommand
-from reconciler.next_steps.moves import move_out, some_of
+from reconciler.next_steps.moves import move_out, out_of, some_of
 from reconciler.next_steps.situation import NAMED_AT_ONCE, MetadataTrust, Situation
 from reconciler.text import count, size
 from reconciler.verdicts import Verdict
@@ -133,6 +133,6 @@ def move_strays(known: Situation) -> Iterator[Step]:
     steps = []
     for each in known.in_the_way:
         log_dir = each.log_dir or ""
-        why = f"no broker of this release starts beside it, {each.problem}: move it out of the log dir"
+        why = f"no broker of this release starts beside it, {each.problem}: move it {out_of(known, log_dir)}"
         steps.append(Step(why, move_out(known, log_dir, posixpath.join(log_dir, each.name or ""))))
     yield from some_of(steps, len(steps), known.call)

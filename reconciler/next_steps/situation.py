@@ -157,6 +157,8 @@ class Situation:
         cluster_id: of a broker in KRaft mode; empty: not known, or another mode.
         unnamed_disks: log dirs whose ``meta.properties`` has no ``directory.id``, so that it is the same on each disk.
         mount_points: absolute paths of log dirs that are the root of a file system.
+        moved_by_copy: absolute paths of log dirs beside which lies another file system, so that nothing leaves them by
+            a rename.
         beside: absolute paths of what lies beside log dirs under their names and more, as ``disk.deleting`` does.
         held: how many that nobody wants are none of the findings above, because the policy keeps them.
         held_by: what the first rule that does so forbids and why, a clause; empty: nothing is kept.
@@ -190,6 +192,7 @@ class Situation:
     cluster_id: str = ""
     unnamed_disks: tuple[str, ...] = ()
     mount_points: tuple[str, ...] = ()
+    moved_by_copy: tuple[str, ...] = ()
     beside: frozenset[str] = frozenset()
     only_voter: bool = False
     live_twice: str = ""

@@ -30,7 +30,7 @@ from reconciler.cli.examination.found_verdicts import (
 )
 from reconciler.cli.examination.metadata_trust import is_only_voter, judge_metadata
 from reconciler.cli.examination.other_disks import names_beside, with_not_given
-from reconciler.cli.examination.room import is_blank, is_full, takes_no_file
+from reconciler.cli.examination.room import is_blank, is_full, lies_apart, takes_no_file
 from reconciler.cli.examination.staged_replicas import count_staged, recorded_elsewhere, worth_purging
 from reconciler.cli.frame import (
     Inputs,
@@ -231,6 +231,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
         cluster_id=broker.cluster if start.asked.is_kraft else "",
         unnamed_disks=without_directory_id(judged),
         mount_points=tuple(filter(os.path.ismount, map(os.path.abspath, call.log_dirs))),
+        moved_by_copy=tuple(filter(lies_apart, map(os.path.abspath, call.log_dirs))),
         beside=frozenset(path for log_dir in call.log_dirs for path in names_beside(log_dir)),
         of_other_clusters=evidence.of_other_clusters,
     )

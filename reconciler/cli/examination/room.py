@@ -1,4 +1,4 @@
-"""How much room the disk of a log dir has."""
+"""How much room the disk of a log dir has, and where it ends."""
 
 from __future__ import annotations
 
@@ -40,3 +40,11 @@ def takes_no_file(path: str) -> bool:
     except OSError:
         return False
     return found.f_files > 0 and found.f_favail == 0
+
+
+def lies_apart(path: str) -> bool:
+    """Whether another file system begins at a log dir, so that a move out of it copies: at a mount point, or a link."""
+    try:
+        return os.stat(path).st_dev != os.stat(os.path.dirname(path)).st_dev
+    except OSError:
+        return False

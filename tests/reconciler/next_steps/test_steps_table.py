@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
@@ -442,6 +443,25 @@ def test_what_was_renamed_by_hand_gets_its_name_back_and_a_foreign_directory_goe
     lost_and_found = {Verdict.FOREIGN: FoundVerdict(1, D1, "lost+found", directories=1)}
     assert words(Situation(CALL, lost_and_found, mount_points=(D1,)))[0] == "ls"
     assert commands(Situation(CALL, lost_and_found, mount_points=(D2,)))[0] == f"mv -nT {D1}/lost+found {D1}.lost+found"
+
+
+def test_a_move_to_another_file_system_is_said_to_copy_and_one_on_the_same_is_not() -> None:
+    foreign = {Verdict.FOREIGN: FoundVerdict(1, D1, "backup", directories=1)}
+    abandoned = {Verdict.FUTURE_ABANDONED: FoundVerdict(1, D1, f"orders-0.{'0' * 32}-future", "orders", 0)}
+    damaged = UncertainReplica(D1, f"orders-0.{'0' * 32}-stray", "orders", "damaged", is_live=False)
+    stray = Obstacle("unknown_to_release", "the suffix is not known", D1, "gone-1.x-stray")
+    second_log = Obstacle("metadata_log_elsewhere", "two metadata logs", D1, "__cluster_metadata-0")
+    for known in (
+        Situation(CALL, foreign),
+        Situation(CALL, abandoned),
+        Situation(CALL, uncertain=(damaged,)),
+        Situation(CALL, obstacles=(stray,), in_the_way=(stray,)),
+        Situation(CALL, obstacles=(second_log,), fleet={"DUPLICATE_NODE_ID": "broker 3"}),
+    ):
+        renames, copies = (next_steps(replace(known, moved_by_copy=each))[0] for each in ((D2,), (D1,)))
+        assert renames.command == copies.command and "mv -nT" in (copies.text or "")
+        assert renames.why.endswith("out of the log dir")
+        assert f"{posixpath.dirname(D1)} is on another file system, so mv copies it there first" in copies.why
 
 
 def test_a_directory_that_was_the_only_copy_of_a_missing_replica_gets_its_name_again_instead_of_going_out() -> None:

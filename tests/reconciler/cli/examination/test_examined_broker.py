@@ -16,6 +16,7 @@ from layout.topic import TopicPartition
 from logstore.log_dir import FallbackRecords, LogDir
 from logstore.staging import Candidate, stage
 from reconciler.cli.examination import ExaminedBroker, examine
+from reconciler.cli.examination.room import lies_apart
 from reconciler.cli.frame import (
     DEFAULT_RELEASE,
     broker_in_question,
@@ -196,3 +197,10 @@ def test_the_options_of_the_broker_in_question_are_the_same_in_every_command() -
         """Take the options."""
 
     assert [option.opts[0] for option in command.params] == ["--kafka", "--mode", "--metadata-log-dir", "--policy"]
+
+
+def test_a_log_dir_lies_apart_where_another_file_system_begins_at_it_also_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "linked").symlink_to("/proc")
+    (tmp_path / "kafka").mkdir()
+    assert [lies_apart(path) for path in ("/proc", str(tmp_path / "linked"))] == [True, True]
+    assert [lies_apart(str(tmp_path / name)) for name in ("kafka", "absent")] == [False, False]
