@@ -1,6 +1,7 @@
 """Carries out changes of many steps so that each ends wholly done or wholly undone, whatever ends the process."""
 
 from logstore.journal.journal import (
+    INTENT_LIMIT,
     carry_out_intent,
     check_nothing_pending,
     finish_intents,
@@ -19,6 +20,7 @@ from logstore.journal.namespace_dirs import (
 )
 
 __all__ = [
+    "INTENT_LIMIT",
     "carry_out_intent",
     "check_no_tier",
     "check_nothing_pending",

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from reconciler.next_steps.room import worth_freeing
     from reconciler.next_steps.situation import (
         NAMED_AT_ONCE,
+        CutShort,
         FoundVerdict,
         MetadataTrust,
         Obstacle,
@@ -79,6 +80,7 @@ else:
             "moves": ("UNWANTED",),
             "room": ("worth_freeing",),
             "situation": (
+                "CutShort",
                 "FoundVerdict",
                 "MetadataTrust",
                 "NAMED_AT_ONCE",
@@ -109,6 +111,7 @@ __all__ = [
     "AppliedPlan",
     "Call",
     "Command",
+    "CutShort",
     "FoundVerdict",
     "MetadataTrust",
     "Obstacle",

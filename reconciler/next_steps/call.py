@@ -201,6 +201,10 @@ class Call:
         """Say what the policy means for the log dirs."""
         return Command("policy", ("check", _as_argument(str(self.policy)), *self._paths, *self._sources))
 
+    def finish_change(self, scheme: str) -> Command:
+        """Open the log dirs to change them, which finishes what was cut short; they have the scheme then already."""
+        return Command("convert", (*self._paths, "--to", scheme, *self._fallback))
+
     def convert_to_flat(self, log_dir: str) -> Command:
         """Show how a log dir would be laid out as a real broker needs it."""
         return Command("convert", (_as_argument(log_dir), "--to", "flat", "--dry-run", *self._fallback))

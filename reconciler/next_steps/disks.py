@@ -28,6 +28,11 @@ def as_another_user(known: Situation) -> Iterator[Step]:
     )
 
 
+def absent(known: Situation) -> bool:
+    """Whether a log dir is not there, or is not the expected one."""
+    return Verdict.ABSENT in known.found and known.found[Verdict.ABSENT].log_dir is not None
+
+
 def mount(known: Situation) -> Iterator[Step]:
     """See what is mounted where a log dir should be, and name a new disk to the broker if it is truly one."""
     found = known.found[Verdict.ABSENT]
@@ -63,6 +68,23 @@ def mount_writable(known: Situation) -> Iterator[Step]:
             "disk, and mount it so that it can be written"
         )
         yield Step(why, ToolCommand("findmnt", ("--target", log_dir)))
+    yield Step("look again", known.call.doctor())
+
+
+def finish_change(known: Situation) -> Iterator[Step]:
+    """Bring a change of many steps to its end: until then each name that is found may be the old or the new one."""
+    change = known.cut_short
+    assert change is not None
+    where = f"in {', '.join(change.log_dirs)}: {change.sentence}. What is found now is half of it"
+    if known.in_use:
+        used = ", ".join(known.in_use)
+        yield Step(f"a change of many steps is under way {where}, so wait until nobody uses {used}")
+    else:
+        yield Step(
+            f"a change of many steps was cut short {where}, so bring it to its end first, wholly done or wholly "
+            "undone, with a command that has nothing else to do",
+            known.call.finish_change(change.scheme),
+        )
     yield Step("look again", known.call.doctor())
 
 

@@ -120,6 +120,21 @@ class UncertainReplica:
 
 
 @dataclass(frozen=True, slots=True)
+class CutShort:
+    """A change of many steps, of names or of the scheme, that is begun in log dirs and not finished.
+
+    Attributes:
+        log_dirs: in which it is begun.
+        sentence: what the change does.
+        scheme: that the log dirs have once it is finished.
+    """
+
+    log_dirs: tuple[str, ...]
+    sentence: str
+    scheme: str
+
+
+@dataclass(frozen=True, slots=True)
 class Situation:
     """Everything that the next steps of one broker depend on.
 
@@ -157,6 +172,7 @@ class Situation:
         cluster_id: of a broker in KRaft mode; empty: not known, or another mode.
         unnamed_disks: log dirs whose ``meta.properties`` has no ``directory.id``, so that it is the same on each disk.
         mount_points: absolute paths of log dirs that are the root of a file system.
+        cut_short: the change of many steps that is not finished; None: there is none.
         moved_by_copy: absolute paths of log dirs beside which lies another file system, so that nothing leaves them by
             a rename.
         beside: absolute paths of what lies beside log dirs under their names and more, as ``disk.deleting`` does.
@@ -193,6 +209,7 @@ class Situation:
     unnamed_disks: tuple[str, ...] = ()
     mount_points: tuple[str, ...] = ()
     moved_by_copy: tuple[str, ...] = ()
+    cut_short: CutShort | None = None
     beside: frozenset[str] = frozenset()
     only_voter: bool = False
     live_twice: str = ""

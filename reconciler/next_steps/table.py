@@ -11,6 +11,7 @@ its steps, in this order; after a line that ends the list nothing can be said be
 | two steps are for a disk that is truly a new one                | ``kafka-storage.sh format``, or ``cp`` of        |
 |                                                                 | meta.properties, ``doctor``; the list ends       |
 | a log dir's file system is mounted read-only, and no broker runs | ``findmnt --target``, ``doctor``; the list ends  |
+| a change of names or of the scheme that is not finished         | ``convert --to``, ``doctor``; the list ends      |
 | ``-delete``, or ``-future`` without its original, wanted here,  | ``mv`` it to its name, before any start          |
 | and no other copy is in sync                                    |                                                  |
 | a metadata log beside the one that the broker reads             | stop the broker if it runs; ``mv`` the log out   |
@@ -81,9 +82,11 @@ from reconciler.next_steps.call import ADOPTION_FILE, FALLBACK_FOLDER
 from reconciler.next_steps.command import SOURCE, Step
 from reconciler.next_steps.disks import (
     NOT_THIS_BROKERS,
+    absent,
     another_disk,
     apart,
     as_another_user,
+    finish_change,
     mount,
     mount_writable,
     not_given,
@@ -168,10 +171,6 @@ def next_steps(situation: Situation) -> tuple[Step, ...]:
     # Two lines may lead to one command, such as the repair of a log dir; it is run once.
     first = {step.command or step.why: step for step in reversed(steps)}
     return tuple(step for step in steps if first[step.command or step.why] is step)
-
-
-def _absent(known: Situation) -> bool:
-    return Verdict.ABSENT in known.found and known.found[Verdict.ABSENT].log_dir is not None
 
 
 def _can_plan(known: Situation) -> bool:
@@ -405,8 +404,9 @@ def _kept(known: Situation) -> Iterator[Step]:
 
 TABLE: tuple[Line, ...] = (
     Line(lambda s: s.unreadable, as_another_user, ends=True),
-    Line(_absent, mount, ends=True),
+    Line(absent, mount, ends=True),
     Line(read_only, mount_writable, ends=True),
+    Line(lambda s: s.cut_short, finish_change, ends=True),
     Line(last_copies, keep_last_copies),
     Line(lambda s: metadata_log_left(s) and s.in_use, _stop),
     Line(metadata_log_left, move_metadata_log, ends=True),

@@ -16,6 +16,7 @@ from logstore.log_dir import LOCK_FILE, FallbackRecords
 from logstore.scan import Observation, scan_all
 from logstore.staging import stages_in_place
 from reconciler.audit import AuditResult
+from reconciler.cli.examination.cut_short import find_cut_short
 from reconciler.cli.examination.found_verdicts import (
     by_verdict,
     comes_back,
@@ -219,9 +220,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
         live_twice=looked.live_twice,
         copied=looked.copied,
         uncertain=(*looked.uncertain, *(unclaimed_strays(judged) if trust is MetadataTrust.GOOD else ())),
-        without_lock=tuple(
-            path for path in call.log_dirs if takes_no_file(path) and not os.path.lexists(f"{path}/{LOCK_FILE}")
-        ),
+        without_lock=tuple(filter(_finds_no_lock, call.log_dirs)),
         freed=tuple(location_among(log_dir, name, call.log_dirs) for log_dir, name in freed),
         in_place=tuple(filter(stages_in_place, call.log_dirs)),
         knows_strays=start.asked.knows_strays,
@@ -231,6 +230,7 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
         cluster_id=broker.cluster if start.asked.is_kraft else "",
         unnamed_disks=without_directory_id(judged),
         mount_points=tuple(filter(os.path.ismount, map(os.path.abspath, call.log_dirs))),
+        cut_short=find_cut_short(call.log_dirs),
         moved_by_copy=tuple(filter(lies_apart, map(os.path.abspath, call.log_dirs))),
         beside=frozenset(path for log_dir in call.log_dirs for path in names_beside(log_dir)),
         of_other_clusters=evidence.of_other_clusters,
@@ -245,6 +245,11 @@ def _examined(broker: BrokerKey, call: Call, judged: Sequence[Judged], evidence:
         situation,
         next_steps(situation),
     )
+
+
+def _finds_no_lock(path: str) -> bool:
+    """Whether the lock file that every change needs is not there, and no file can be made."""
+    return takes_no_file(path) and not os.path.lexists(f"{path}/{LOCK_FILE}")
 
 
 def _purged_early(

@@ -13,7 +13,7 @@ from typing import Any
 from layout import partition_metadata, segment_name
 from layout.directory_name import DirectoryKind, DirectoryName, parse, parse_by_topic_id, parse_staged
 from layout.errors import BrokerEffect
-from layout.scheme import STAGING_DIR
+from layout.scheme import INTENT_FILE, STAGING_DIR
 from layout.segment_files import removed_at_load
 from logstore.fs import refusal
 from logstore.log_dir import find_lock_holder, read_identity
@@ -62,6 +62,8 @@ def explain_log_dir(home: PathInLogDir, rows: Sequence[Mapping[str, Any]]) -> Ex
             ("belongs to", "a real broker" if found.identity.scheme is None else f"logstore ({found.identity.scheme})"),
         ]
     facts.append(("in use by", "nobody who can be seen from here" if holder is None else str(holder)))
+    if os.path.lexists(f"{home.log_dir}/{INTENT_FILE}"):
+        facts.append(("unfinished", "a change of many steps; 'logstore doctor' says how it comes to its end"))
     facts.append(("holds", ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common()) or "nothing"))
     stoppers = [
         row["name"] for row in rows if "/" not in row["name"] and row["kind"] == "foreign" and _is_directory(home, row)

@@ -1,0 +1,95 @@
+"""A change of many steps that is not finished: doctor says so before anything else, and how it comes to its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from layout.scheme import INTENT_FILE
+from logstore.fs import Disk
+from logstore.journal import INTENT_LIMIT
+from logstore.log_dir import LogDir
+from reconciler.cli.examination.cut_short import find_cut_short
+from tests.logstore.changes import fill_store, two_disks
+from tests.logstore.engine import opened
+
+Run = Callable[..., Result]
+CHANGES = {
+    "namespaced": ("namespace", "rename", "orders", "purchases"),
+    "by-topic-id": ("convert", "--to", "by-topic-id"),
+}
+"""The scheme that the log dirs have after a change, and its command."""
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[Path]:
+    """Two disks of a broker with a topic."""
+    paths = two_disks(tmp_path)
+    with opened(*paths) as store:
+        fill_store(store, "orders")
+    return paths
+
+
+def steps(result: Result) -> list[dict[str, Any]]:
+    (broker,) = json.loads(result.stdout)["brokers"]
+    found: list[dict[str, Any]] = broker["next"]
+    return found
+
+
+def cut_short(paths: list[Path], run: Run, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin a change, and end the process when the first replica of the second disk has its turn."""
+
+    def interrupted(disk: Disk, source: int, name: str, *to: Any) -> None:
+        if name == "orders-1":
+            raise KeyboardInterrupt
+        rename(disk, source, name, *to)
+
+    rename = Disk.rename
+    with monkeypatch.context() as patched:
+        patched.setattr(Disk, "rename", interrupted)
+        assert run(*words, *paths).exit_code == 130
+
+
+@pytest.mark.parametrize("scheme", list(CHANGES))
+def test_doctor_names_the_command_that_finishes_what_was_cut_short_and_nothing_that_is_judged_by_half_of_it(
+    paths: list[Path], run: Run, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    cut_short(paths, run, CHANGES[scheme], monkeypatch)
+    finish, again = steps(run("doctor", *paths, "--json"))
+    assert "a change of many steps was cut short" in finish["why"]
+    assert finish["command"] == f"logstore convert {paths[0]} {paths[1]} --to {scheme}"
+    assert again["command"] == f"logstore doctor {paths[0]} {paths[1]}"
+    assert "how it comes to its end" in run("explain", paths[0]).stdout
+    finished = run(*shlex.split(finish["command"])[1:])
+    assert (finished.exit_code, "has been brought to its end" in finished.stderr) == (0, True)
+    assert f"convert to the scheme {scheme}: there is nothing to do" in finished.stderr
+    assert not any((path / INTENT_FILE).exists() for path in paths)
+    assert all("cut short" not in step["why"] for step in steps(run("doctor", *paths, "--json")))
+    assert "how it comes to its end" not in run("explain", paths[0]).stdout
+
+
+def test_a_change_that_is_under_way_is_waited_for(paths: list[Path], run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_short(paths, run, CHANGES["namespaced"], monkeypatch)
+    monkeypatch.setattr("reconciler.cli.examination.examined_broker.why_in_use", lambda _: "in use")
+    waiting, again = steps(run("doctor", *paths, "--json"))
+    assert "is under way" in waiting["why"] and "wait until nobody uses" in waiting["why"]
+    assert (waiting["command"], again["command"]) == (None, f"logstore doctor {paths[0]} {paths[1]}")
+
+
+def test_a_file_that_cannot_be_read_says_that_a_change_is_not_finished_all_the_same(paths: list[Path]) -> None:
+    assert find_cut_short([str(path) for path in paths]) is None
+    (paths[1] / INTENT_FILE).write_bytes(b"{}")
+    found = find_cut_short([str(path) for path in paths])
+    assert found is not None
+    with LogDir.open(str(paths[1])) as log_dir:
+        assert (found.log_dirs, found.scheme) == ((str(paths[1]),), log_dir.scheme.value)
+    assert "cannot be read" in found.sentence
+    os.truncate(paths[1] / INTENT_FILE, INTENT_LIMIT + 1)  # it takes no room
+    assert find_cut_short([str(path) for path in paths]) == found
