@@ -74,8 +74,8 @@ def what_is_pending(path: str) -> str | None:
     if not os.path.lexists(f"{path}/{INTENT_FILE}"):
         return None
     return (
-        f"{path}/{INTENT_FILE} says that an earlier change is not finished: open the store again with all its log "
-        "dirs; if one of them is gone for good, remove that file"
+        f"{path}/{INTENT_FILE} says that an earlier change is not finished: give all log dirs of the broker to the "
+        "command, or to the store, which brings it to its end first; if one of them is gone for good, remove that file"
     )
 
 

@@ -198,7 +198,8 @@ def test_a_change_of_many_steps_that_was_cut_short_comes_first(damaged) -> None:
     plan = plan_of(*actions_of(damaged))
     assert what_is_pending(str(damaged)) is None
     damaged.file(INTENT_FILE, "{}")
-    assert "not finished" in (what_is_pending(str(damaged)) or "")
+    pending = what_is_pending(str(damaged)) or ""
+    assert "not finished: give all log dirs of the broker to the command" in pending
     with pytest.raises(RefusedError, match="not finished"):
         applied(plan, NOW_MS)
     with OpenLogDir.open(str(damaged)):
