@@ -15,7 +15,8 @@ _NOT_MAPPED = "failed to map segment"
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code, silently where an interrupt comes while it is loaded."""
+    """Run the command line and leave with its exit code; an interrupt while it is loaded is a sentence too."""
+    is_loaded = False
     try:
         other = _in_place_of_ours()
         if other is not None:
@@ -27,8 +28,11 @@ def main() -> None:
             sys.exit(_USAGE)
         from reconciler.cli.verbs import run
 
+        is_loaded = True
         run()
     except KeyboardInterrupt:
+        if not is_loaded:
+            print("logstore: interrupted before anything was done", file=sys.stderr)
         sys.exit(_INTERRUPTED)
     except (ImportError, MemoryError) as error:
         if isinstance(error, ImportError) and _NOT_MAPPED not in str(error):

@@ -6,8 +6,10 @@ is loaded when it is called, its parameters first, and what it does only when it
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
+import signal
 import sys
 
 import click
@@ -153,6 +155,12 @@ def logstore(context: click.Context, settings_file: str | None, log_format: str 
 add_verbosity(logstore)
 
 
+def _ignore_ending_signals() -> None:
+    """Let no signal change the exit code while Python takes apart what was loaded: all is done and said by then."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def run() -> None:
     """Run the command line and leave with its exit code."""
     for stream in (sys.stdout, sys.stderr):
@@ -165,4 +173,6 @@ def run() -> None:
         do_without_pandas()
     # SIGTERM and SIGHUP end a command as Ctrl-C does: with a sentence and an exit code, and without temporary files.
     interrupt_on_signals()
+    # It is registered first, so it is called last.
+    atexit.register(_ignore_ending_signals)
     logstore(prog_name="logstore")

@@ -59,3 +59,21 @@ def refuse_join(command: str) -> None:
 def _limit() -> int | None:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     return None if limit == resource.RLIM_INFINITY else limit
+
+
+_NOT_MAPPED = "failed to map segment"
+"""What the loader of the system says where the address space of a process is limited to too little."""
+
+
+def no_room(error: BaseException) -> str | None:
+    """Say that a command finds no memory, or no address space, and what to do; None: it is another error."""
+    match error:
+        case MemoryError() | SystemError() if is_limited():
+            # Where a library finds no room while it is loaded, the interpreter may say no more than SystemError.
+            return "the address space is limited to less than this command takes: raise that limit (ulimit -v)"
+        case MemoryError():
+            return "there is not enough memory: audit fewer log dirs at a time, or inventories instead of trees"
+        case ImportError() if _NOT_MAPPED in str(error):
+            return f"a library finds no room in the address space: raise that limit (ulimit -v); {error!s:.200}"
+        case _:
+            return None

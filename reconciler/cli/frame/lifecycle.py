@@ -28,7 +28,7 @@ import click
 from click.core import ParameterSource
 
 from logstore import ChangeRefusedError, DamagedRecordError, InventoryError, LogStoreError, NotALogDirError
-from reconciler.cli.frame.address_space import is_limited, refuse_join, refuse_small_address_space
+from reconciler.cli.frame.address_space import no_room, refuse_join, refuse_small_address_space
 from reconciler.cli.frame.suggestions import SuggestingGroup, complete_paths, options_suggested
 from reconciler.cli.settings import (
     LOG_DIRS,
@@ -116,7 +116,9 @@ def carry_out(command: str, given: Mapping[str, Any], function: str = "run") -> 
         _say_settings(context, settings)
     try:
         with _engine_lines():
-            ended: Exit = getattr(importlib.import_module(f"reconciler.cli.commands.{command}"), function)(**given)
+            act = getattr(importlib.import_module(f"reconciler.cli.commands.{command}"), function)
+            context.meta[_BEGUN] = True
+            ended: Exit = act(**given)
     except UsageError as error:
         origins = _origins(context, settings, str(error)) if isinstance(settings, Settings) else ""
         if not origins:
@@ -125,6 +127,9 @@ def carry_out(command: str, given: Mapping[str, Any], function: str = "run") -> 
     detail(f"ended with exit code {int(ended)}, {since(began)}")
     return ended
 
+
+_BEGUN = "logstore.begun"
+"""Where the context of a call keeps that the command is loaded, and does something."""
 
 JSON_ASKED = "logstore.json"
 """Where the context of a call keeps whether ``--json`` was given, before the name of the verb or behind it."""
@@ -380,12 +385,15 @@ def _without_current_directory(error: FileNotFoundError) -> bool:
     return error.filename is None and error.strerror == os.strerror(errno.ENOENT)
 
 
-_NOT_MAPPED = "failed to map segment"
-"""What the loader of the system says where the address space of a process is limited to too little."""
+def _may_have_begun() -> bool:
+    """Whether the command may have done something; most of a short one's time goes by before, while it is loaded."""
+    return bool((context := click.get_current_context(silent=True)) is None or context.meta.get(_BEGUN))
 
 
 def _sentence(error: BaseException) -> str:
     match error:
+        case KeyboardInterrupt() if not _may_have_begun():
+            return "interrupted before anything was done"
         case KeyboardInterrupt():
             return "interrupted; what was written so far is incomplete, and what was not done yet stays as it was"
         case ReconcilerError() | LogStoreError():
@@ -394,15 +402,8 @@ def _sentence(error: BaseException) -> str:
             return "the current directory is gone: change to another one, or give absolute paths from there"
         case OSError(strerror=str(reason)):
             return f"{error.filename}: {reason}" if error.filename is not None else reason
-        case MemoryError() | SystemError() if is_limited():
-            # Where a library finds no room while it is loaded, the interpreter may say no more than SystemError.
-            return "the address space is limited to less than this command takes: raise that limit (ulimit -v)"
-        case MemoryError():
-            return "there is not enough memory: audit fewer log dirs at a time, or inventories instead of trees"
-        case ImportError() if _NOT_MAPPED in str(error):
-            return f"a library finds no room in the address space: raise that limit (ulimit -v); {error!s:.200}"
         case _:
-            return (
+            return no_room(error) or (
                 f"this is a bug in logstore ({type(error).__name__}: {error!s:.200}): run it again with "
                 f"{TRACEBACK_VARIABLE}=1 and report what it prints"
             )

@@ -275,8 +275,11 @@ def test_a_repair_that_nobody_reads_of_is_done_and_says_how_it_is_taken_back(dis
     assert Path(disks.disk, "orders-0", "partition.metadata").read_bytes() == b"garbage"
 
 
-@pytest.mark.parametrize("module", ["reconciler.cli.verbs", "click", "reconciler.cli.frame.lifecycle"])
-def test_an_interrupt_while_the_command_line_is_loaded_ends_it_without_a_word(module: str) -> None:
+@pytest.mark.parametrize(
+    "module",
+    ["reconciler.cli.verbs", "click", "reconciler.cli.frame.lifecycle", "reconciler.cli.commands.scan"],
+)
+def test_an_interrupt_while_the_command_line_is_loaded_is_a_sentence_that_nothing_was_done(module: str) -> None:
     program = (
         "import os, signal, sys\n"
         "class Interrupting:\n"
@@ -288,8 +291,29 @@ def test_an_interrupt_while_the_command_line_is_loaded_ends_it_without_a_word(mo
         "from reconciler.cli import main\n"
         "main()\n"
     )
-    ended = subprocess.run([sys.executable, "-c", program, "scan"], cwd=REPOSITORY, capture_output=True, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (Exit.INTERRUPTED, b"", b"")
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "scan", "."], cwd=REPOSITORY, capture_output=True, check=False
+    )
+    said = b"logstore: interrupted before anything was done\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (Exit.INTERRUPTED, b"", said)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_comes_when_all_is_done_and_said_does_not_change_the_exit_code(number: signal.Signals) -> None:
+    program = (
+        "import os\n"
+        "class Last:\n"
+        f"    def __del__(self, kill=os.kill, own=os.getpid()):\n"
+        f"        kill(own, {int(number)})\n"
+        "last = Last()\n"
+        "from reconciler.cli import main\n"
+        "main()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "--version"], cwd=REPOSITORY, capture_output=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (Exit.CLEAN, b"")
+    assert ended.stdout.startswith(b"logstore")
 
 
 @pytest.mark.parametrize("name", VERBS)
