@@ -60,6 +60,7 @@ from reconciler.cli.frame import (
     say_incomplete,
     sort_inputs,
     warn,
+    warn_unfinished,
     write_rows,
 )
 from reconciler.cli.monitoring import MetricsFile
@@ -142,6 +143,7 @@ def run(
             else run_embedded(job, jobs=jobs, memory_limit=memory)
         )
         _say_closed(result, inputs)
+        warn_unfinished(inputs.log_dirs)
         result = with_policy(_with_inputs(result, inputs, accepted, sizes=sizes), rules)
         failures = _left(result, folder, report, call, earlier, replaced=replaced)
         failures += _append(result, folder, history, history_days)

@@ -43,6 +43,7 @@ from reconciler.cli.frame import (
     sort_log_dirs,
     user_name,
     warn,
+    warn_unfinished,
     why_in_use,
     with_progress,
     words_of_call,
@@ -223,6 +224,7 @@ def _view(
 ) -> PlanView:
     states = choose_metadata(specs, inputs, now_ms)
     say_problems(states)
+    warn_unfinished(inputs.log_dirs)
     began = time.monotonic()
     scanned = scan_all(inputs.log_dirs, fallback=fallback)
     seen = list(with_progress(scanned, len(inputs.log_dirs), "scanning log dirs"))

@@ -32,6 +32,7 @@ from reconciler.cli.frame import (
     say_assumed_release,
     say_problems,
     warn,
+    warn_unfinished,
     write_document,
     write_rows,
 )
@@ -117,6 +118,7 @@ def _metadata(specs: Sequence[str], places: Sequence[str], seen: SeenBroker, now
     folders = tuple(dict.fromkeys(os.path.abspath(path) for path in places if os.path.isdir(path)))
     states = choose_metadata(specs, Inputs(folders, folders), now_ms)
     say_problems(states)
+    warn_unfinished(folders)
     return by_cluster(states, {row["cluster_id"] for row in seen.rows() if row["cluster_id"]})
 
 

@@ -38,6 +38,7 @@ from reconciler.cli.frame import (
     sort_inputs,
     user_name,
     warn,
+    warn_unfinished,
     with_progress,
 )
 from reconciler.cli.pages import show_plan, write_undone
@@ -159,6 +160,7 @@ def _planned(
     clusters = {each.cluster_id for each in identities if each is not None and each.cluster_id}
     given = choose_metadata(specs, inputs, now_ms)
     say_problems(given)
+    warn_unfinished(inputs.log_dirs)
     states = by_cluster(given, clusters)
     observations = scan_all(inputs.log_dirs, sizes=bool(choice.kept))
     seen = list(with_progress(observations, len(inputs.log_dirs), "scanning log dirs"))

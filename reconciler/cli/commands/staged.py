@@ -30,6 +30,7 @@ from reconciler.cli.frame import (
     read_policy,
     say_step,
     warn,
+    warn_unfinished,
 )
 from reconciler.next_steps import Call, Step, step_of_strays
 from reconciler.policy import PolicyRules
@@ -96,6 +97,7 @@ def run(
                 out.write(_text(other, rows, steps).encode("utf-8", "surrogateescape"))
     for problem in unreadable:
         warn(problem)
+    warn_unfinished(log_dirs)
     for step in steps:
         say_step(step)
     return Exit.PARTLY_FAILED if unreadable else Exit.CLEAN

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         describe_staged,
         refuse_unrecovered,
         say_in_use,
+        warn_unfinished,
         why_in_use,
         write_change,
     )
@@ -108,7 +109,7 @@ else:
         {
             "changes": (
                 "CHANGE_SCHEMA_VERSION", "OpenedLogDirs", "change_store", "describe_staged", "refuse_unrecovered",
-                "say_in_use", "why_in_use", "write_change",
+                "say_in_use", "warn_unfinished", "why_in_use", "write_change",
             ),
             "engines": ("AuditJob", "fit_address_space", "run_embedded", "run_join", "run_spark"),
             "inputs": (
@@ -155,6 +156,7 @@ __all__ = [
     "read_policy", "refuse_inside", "refuse_part_of_log_dir", "refuse_unrecovered", "report_closed",
     "report_unreadable", "run_embedded", "run_join", "run_spark", "say", "say_assumed_release", "say_in_use",
     "say_incomplete", "say_problems", "say_step", "say_warnings", "say_went_back", "scan_options", "show_busy",
-    "show_text", "since", "sort_inputs", "sort_log_dirs", "sort_paths", "tell_of", "user_name", "warn", "why_in_use",
-    "with_progress", "without_settings", "words_of_call", "write_change", "write_document", "write_rows",
+    "show_text", "since", "sort_inputs", "sort_log_dirs", "sort_paths", "tell_of", "user_name", "warn",
+    "warn_unfinished", "why_in_use", "with_progress", "without_settings", "words_of_call", "write_change",
+    "write_document", "write_rows",
 ]  # fmt: skip

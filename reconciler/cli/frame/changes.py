@@ -96,6 +96,16 @@ def _begun(log_dirs: tuple[str, ...]) -> list[str]:
     return [path for path in log_dirs if os.path.lexists(f"{path}/{INTENT_FILE}")]
 
 
+def warn_unfinished(log_dirs: Iterable[str]) -> None:
+    """Say of each log dir in which a change of many steps is begun that what is found there is half of it."""
+    for path in log_dirs:
+        if os.path.lexists(f"{path}/{INTENT_FILE}"):
+            warn(
+                f"{path}: a change of many steps is under way there, or was cut short by a crash, so what is found is "
+                "half of it; 'logstore doctor' says how it comes to its end"
+            )
+
+
 @contextmanager
 def open_store(log_dirs: tuple[str, ...], fallback_folder: str | None, *, dry_run: bool) -> Iterator[LogStore]:
     """Open the log dirs of one broker; refusals of the engine become errors of the command line.

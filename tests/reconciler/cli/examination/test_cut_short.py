@@ -17,6 +17,7 @@ from logstore.fs import Disk
 from logstore.journal import INTENT_LIMIT
 from logstore.log_dir import LogDir
 from reconciler.cli.examination.cut_short import find_cut_short
+from reconciler.cli.frame import warn_unfinished
 from tests.logstore.changes import fill_store, two_disks
 from tests.logstore.engine import opened
 
@@ -73,6 +74,26 @@ def test_doctor_names_the_command_that_finishes_what_was_cut_short_and_nothing_t
     assert not any((path / INTENT_FILE).exists() for path in paths)
     assert all("cut short" not in step["why"] for step in steps(run("doctor", *paths, "--json")))
     assert "how it comes to its end" not in run("explain", paths[0]).stdout
+
+
+@pytest.mark.parametrize("words", [("audit",), ("plan",), ("preflight",), ("repair",), ("staged",)])
+def test_each_command_that_judges_what_it_finds_says_that_it_is_half_of_a_change(
+    cluster, run: Run, words: tuple[str, ...]
+) -> None:
+    log_dir = cluster.log_dir(1)
+    asked = () if words == ("staged",) else ("--metadata", cluster.metadata)
+    said = "logstore: {}: a change of many steps is under way there, or was cut short"
+    assert "a change of many steps" not in run(*words, log_dir, *asked).stderr
+    (log_dir / INTENT_FILE).write_bytes(b"{}")
+    assert said.format(log_dir) in run(*words, log_dir, *asked).stderr
+
+
+def test_only_log_dirs_in_which_a_change_is_begun_are_warned_of(
+    paths: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (paths[1] / INTENT_FILE).write_bytes(b"{}")
+    warn_unfinished(map(str, paths))
+    assert capsys.readouterr().err.count("logstore: ") == 1
 
 
 def test_a_change_that_is_under_way_is_waited_for(paths: list[Path], run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
