@@ -62,7 +62,7 @@ class Lock:
                 _set_lock(descriptor)
             except BlockingIOError as error:
                 os.close(descriptor)
-                holder = find_lock_holder(root.path) or "a process that cannot be seen from here"
+                holder = find_lock_holder(root.path) or "a process that has let go of it since, or cannot be seen"
                 raise LogDirInUseError(
                     f"{root.path} is in use by {holder}: stop the broker, or whatever else works on this log dir, first"
                 ) from error

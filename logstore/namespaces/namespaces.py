@@ -259,4 +259,4 @@ def is_in(topic: str, namespace: str) -> bool:
 
 
 def _existing(names: list[str]) -> str:
-    return f"there are {first_few(names)}" if names else "there is none yet; create it first"
+    return f"there are {first_few(names)}" if names else "there is none"

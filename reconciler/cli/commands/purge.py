@@ -109,7 +109,7 @@ def run(
         return metrics.written(Exit.INTERRUPTED)
     done = any(report.purged or report.failures for report in reports)
     if locations and not (dry_run or waiting or done):
-        _say_nothing(locations, kept, call)
+        _say_nothing(locations, kept, call, before_due=before_due, missed=len(log_dirs) - len(reports))
         waiting = True
     failed = any(not report.is_whole for report in reports)
     code = Exit.PARTLY_FAILED if failed else opened.code(len(reports))
@@ -148,13 +148,18 @@ class _KeptByPolicy:
         return None if why is None else f"the policy keeps it: {why}"
 
 
-def _say_nothing(locations: tuple[str, ...], kept: _KeptByPolicy, call: Call) -> None:
+_FROM_WHEN = "see what is staged, and from when on a purge may take it; --before-due takes it now"
+
+
+def _say_nothing(locations: tuple[str, ...], kept: _KeptByPolicy, call: Call, *, before_due: bool, missed: int) -> None:
+    """Say why nothing of what was named was purged; ``missed``: so many log dirs could not be opened."""
     if kept.places:
         warn(f"nothing was purged: the policy {call.policy} keeps {listed(sorted(name for _, name in kept.places))}")
         say_step(Step("see what is held, and until when", call.check_policy()))
         return
-    warn(f"nothing was purged: {listed(locations)} is not staged here with a record, or is not due")
-    why = "see what is staged, and from when on a purge may take it; --before-due takes it now"
+    here = "in what could be opened" if missed > 0 else "here"
+    not_due, why = ("", "see what is staged") if before_due else (", or is not due", _FROM_WHEN)
+    warn(f"nothing was purged: {listed(locations)} is not staged {here} with a record{not_due}")
     say_step(Step(why, call.staged()))
 
 

@@ -66,6 +66,16 @@ def test_another_process_is_shut_out_until_the_lock_is_given_back(root: Director
     assert another_process_gets_it(tmp_path)
 
 
+def test_a_holder_that_is_gone_when_it_is_looked_for_is_not_said_to_be_hidden(
+    root: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = Lock.take(root, Disk())
+    monkeypatch.setattr("logstore.log_dir.lock.find_lock_holder", lambda _: None)
+    with pytest.raises(LogDirInUseError, match="is in use by a process that has let go of it since"):
+        Lock.take(root, Disk())
+    lock.release()
+
+
 def test_this_very_process_cannot_take_it_twice(root: Directory) -> None:
     lock = Lock.take(root, Disk())
     with pytest.raises(LogDirInUseError, match="is in use by"):

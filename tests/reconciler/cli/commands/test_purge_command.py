@@ -122,6 +122,20 @@ def test_what_is_not_due_goes_only_when_it_is_named_and_that_is_said(run: Run, l
     assert below(log_dir) == {f"{ORDERS}_0"}
 
 
+def test_of_what_is_named_it_is_said_no_more_than_is_known_when_nothing_was_purged(
+    cluster, run: Run, log_dir: str
+) -> None:
+    gone = run("purge", log_dir, "--location", f"../broker-1.deleting/{ORDERS}_7", "--before-due").stderr
+    assert "_7 is not staged here with a record\n" in gone and "--before-due takes it now" not in gone
+    other = str(make_log_dir(cluster.folder / "b" / "kafka", 1, {"orders-0": ORDERS}))
+    stage_replica(other, 0, FAR_AWAY_MS)
+    Path(other, "meta.properties").write_bytes(b"\0")
+    named = f"../kafka.deleting/{ORDERS}_0"
+    result = run("purge", log_dir, other, "--location", named, "--before-due")
+    assert result.exit_code == 4
+    assert f"nothing was purged: {named} is not staged in what could be opened with a record\n" in result.stderr
+
+
 def test_a_location_that_two_log_dirs_have_purges_neither_and_a_whole_path_the_one_that_is_meant(
     cluster, run: Run
 ) -> None:
