@@ -186,7 +186,7 @@ class _Conversion:
         if problems:
             raise ChangeRefusedError(
                 f"{self.log_dir.path} cannot be converted to {self.scheme}, because what is staged could not come back "
-                f"there: {first_few(problems)}; restore or purge it first"
+                f"there: {first_few(problems)}; restore or purge it first, or move it out: 'logstore doctor' says which"
             )
         return found
 

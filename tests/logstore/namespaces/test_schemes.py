@@ -161,7 +161,7 @@ def offline(store: LogStore, paths: list[Path]) -> None:
     [
         (without_id, ChangeRefusedError, "1 of 2 replicas: clicks-0"),
         (staged_without_id, ChangeRefusedError, "what is staged could not come back"),
-        (stray, ChangeRefusedError, r"could not come back there: clicks-0\.0+-stray \(a stray has its place"),
+        (stray, ChangeRefusedError, r"there: clicks-0\.0+-stray \(a stray has its .*or move it out: 'logstore"),
         (on_its_way, ChangeRefusedError, "on their way"),
         (prefix_in_the_way, NameTakenError, "these names are taken: 51"),
         (same_id_twice, NameTakenError, r"disk-1/clicks-0 and .*disk-1/orders-0 would both become"),
