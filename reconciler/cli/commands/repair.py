@@ -110,7 +110,7 @@ def run(
         return _make(call, choice, Format(form), output, now_ms=now_ms)
     if plan_file is not None:
         return carry_out_plan(plan_file, Format(form), output, call, made_by="repair", any_clock=any_clock)
-    return _undo(backups, Format(form), output)
+    return _undo(backups, Format(form), output, call)
 
 
 def _policy(rules: PolicyRules, max_age: str | None, allowed: Sequence[str]) -> Policy:
@@ -173,9 +173,10 @@ def _planned(
     return plan, [each.paths for each in undecided]
 
 
-def _undo(backups: Sequence[str], form: Format, output: str | None) -> Exit:
+def _undo(backups: Sequence[str], form: Format, output: str | None, call: Call) -> Exit:
     check_output(form, output, [os.path.dirname(os.path.abspath(each)) for each in backups], backups)
     outcomes: dict[str, UndoOutcome] = {}
+    again = call.undo_repair(backups).text
     for number, backup in enumerate(backups, 1):
         try:
             outcomes[backup] = undo_repair(backup)
@@ -186,7 +187,7 @@ def _undo(backups: Sequence[str], form: Format, output: str | None) -> Exit:
             if not was_undone or (number == len(backups) and not outcomes):
                 raise RefusedError(str(error)) from error
         except KeyboardInterrupt as error:
-            left = "what was put back so far is as it was; --undo again does the rest"
+            left = f"what was put back so far is as it was. The same command does the rest: {again}"
             raise InterruptedRunError(f"interrupted; {left}") from error
     with may_be_unread():
         write_undone(list(outcomes.values()), form, output)

@@ -195,6 +195,23 @@ def test_an_undo_of_what_has_changed_keeps_the_backup(damaged, run: Run, plan_fi
     assert "stays, because" in result.stderr
 
 
+def test_an_undo_that_is_interrupted_names_the_command_that_does_the_rest(
+    damaged, run: Run, plan_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: str) -> None:
+        raise KeyboardInterrupt
+
+    run("repair", "--apply", plan_file)
+    (backup,) = damaged.log_dir(1).glob(".logstore_repair.*.json")
+    with monkeypatch.context() as patched:
+        patched.setattr("reconciler.cli.commands.repair.undo_repair", interrupted)
+        result = run("repair", "--undo", backup)
+    assert result.exit_code == 130
+    command = result.stderr.strip().rpartition("The same command does the rest: ")[2]
+    assert run(*shlex.split(command)[1:]).exit_code == 0
+    assert not backup.exists()
+
+
 def test_several_backups_are_undone_at_once(damaged, run: Run, tmp_path: Path) -> None:
     (damaged.log_dir(2) / "orders-0" / METADATA).write_bytes(b"garbage")
     plan = tmp_path / "plan.json"
