@@ -142,8 +142,7 @@ def run(
             if spark
             else run_embedded(job, jobs=jobs, memory_limit=memory)
         )
-        _say_closed(result, inputs)
-        warn_unfinished(inputs.log_dirs)
+        _say_unsure(result, inputs)
         result = with_policy(_with_inputs(result, inputs, accepted, sizes=sizes), rules)
         failures = _left(result, folder, report, call, earlier, replaced=replaced)
         failures += _append(result, folder, history, history_days)
@@ -176,8 +175,9 @@ def _sort_for_cluster(paths: Sequence[str], report: str | None) -> tuple[Inputs,
     return sort_inputs(paths, _made(report, filter(os.path.isdir, paths))), None
 
 
-def _say_closed(result: AuditResult, inputs: Inputs) -> None:
-    """Say what lies on this machine and cannot be read by this user, of which the finding says nothing true."""
+def _say_unsure(result: AuditResult, inputs: Inputs) -> None:
+    """Say of what on this machine a finding tells nothing true: it is closed to this user, or half of a change."""
+    warn_unfinished(inputs.log_dirs)
     if Verdict.DAMAGED in result.totals:
         given = set(map(os.path.abspath, inputs.log_dirs))
         found = result.of_verdict(Verdict.DAMAGED, ["log_dir", "name"]).to_pylist()
