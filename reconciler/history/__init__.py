@@ -10,7 +10,16 @@ if TYPE_CHECKING:
     from reconciler.history.diff import DIFF_VERSION, Difference, compare_results
     from reconciler.history.results import Result, open_result
     from reconciler.history.retention import remove_old_days
-    from reconciler.history.tables import Place, Run, check_history, earlier_runs, first_seen, last_audit, list_runs
+    from reconciler.history.tables import (
+        Place,
+        Run,
+        check_history,
+        describe_runs_to_come,
+        earlier_runs,
+        first_seen,
+        last_audit,
+        list_runs,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -20,7 +29,10 @@ else:
             "diff": ("DIFF_VERSION", "Difference", "compare_results"),
             "results": ("Result", "open_result"),
             "retention": ("remove_old_days",),
-            "tables": ("Place", "Run", "check_history", "earlier_runs", "first_seen", "last_audit", "list_runs"),
+            "tables": (
+                *("Place", "Run", "check_history", "describe_runs_to_come", "earlier_runs", "first_seen"),
+                *("last_audit", "list_runs"),
+            ),
         },
     )
 
@@ -33,6 +45,7 @@ __all__ = [
     "append_run",
     "check_history",
     "compare_results",
+    "describe_runs_to_come",
     "earlier_runs",
     "first_seen",
     "keep_delta_tables",

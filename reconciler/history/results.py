@@ -22,13 +22,13 @@ from reconciler.audit import (
 )
 from reconciler.errors import UsageError
 from reconciler.history.files import first_bytes, is_folder, is_there, locate
-from reconciler.history.tables import FINDINGS, FLEET, TOPICS, Run, is_run_id, list_runs
+from reconciler.history.tables import FINDINGS, FLEET, TOPICS, Run, is_run_id, runs_by_clock
 from reconciler.text import count
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 LATEST, PREVIOUS = "latest", "previous"
-"""The newest run of a history, and the one before it."""
+"""The newest run of a history that is of no time to come, and the one before it."""
 
 _TOPIC_SCHEMA = pa.schema([pa.field(name, pa.string()) for name in ("cluster", "topic", "topic_id")])
 
@@ -47,16 +47,16 @@ class Result:
     """The findings of the fleet as a whole, in FLEET_SCHEMA; None: not known."""
 
 
-def open_result(text: str, history: str | None) -> Result:
+def open_result(text: str, history: str | None, now_ms: int) -> Result:
     """Open what was named: a path or a URI; or, in a history, a run ID, a day in UTC, ``latest`` or ``previous``.
 
-    Of a day the last run counts.
+    Of a day the last run counts. ``now_ms``: which runs are of a time to come, and are opened by ID or day alone.
 
     Raises:
         UsageError: there is none, or it is no result of an audit.
     """
     if history is not None and (text in (LATEST, PREVIOUS) or is_run_id(text) or _DATE.fullmatch(text)):
-        run = _find_run(text, history)
+        run = _find_run(text, history, now_ms)
         return Result(
             run.run_id,
             _dataset(run.path(FINDINGS), FINDING_SCHEMA),
@@ -89,17 +89,19 @@ def open_result(text: str, history: str | None) -> Result:
     )
 
 
-def _find_run(text: str, history: str) -> Run:
-    runs = list_runs(history)
+def _find_run(text: str, history: str, now_ms: int) -> Run:
+    so_far, to_come = runs_by_clock(history, now_ms)
+    runs = [*so_far, *to_come]
     named = {each.run_id: each for each in runs} | {each.day: each for each in runs}
-    if len(runs) >= 1:
-        named[LATEST] = runs[-1]
-    if len(runs) >= 2:
-        named[PREVIOUS] = runs[-2]
+    if len(so_far) >= 1:
+        named[LATEST] = so_far[-1]
+    if len(so_far) >= 2:
+        named[PREVIOUS] = so_far[-2]
     if text in named:
         return named[text]
     held = f"{count(len(runs), 'run')}, from {runs[0].run_id} to {runs[-1].run_id}" if runs else "no run at all"
-    raise UsageError(f"--history {history} has no run {text}; it holds {held}")
+    apart = f", of which {len(to_come)} of a time to come by the clock of this machine" if to_come else ""
+    raise UsageError(f"--history {history} has no run {text}; it holds {held}{apart}")
 
 
 def _dataset(path: str, schema: pa.Schema) -> Any:

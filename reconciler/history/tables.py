@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -27,6 +28,7 @@ from logstore.rows import fetch, is_uri, join_uri, list_uri
 from reconciler.audit import BASIS_SCHEMA, FINDING_SCHEMA, FLEET_SCHEMA, EarlierAudit, EarlierRun, FleetKey
 from reconciler.errors import UsageError
 from reconciler.history.files import is_there, locate, names_in, open_parquet
+from reconciler.text import listed
 
 FINDINGS, TOPICS, FLEET, BROKERS, TOTALS = "findings", "topics", "fleet", "brokers", "totals"
 TABLES = (FINDINGS, TOPICS, FLEET, BROKERS, TOTALS)
@@ -125,6 +127,47 @@ def list_runs(folder: str) -> list[Run]:
     return sorted(found)
 
 
+CLOCKS_APART_MS = 5 * 60_000
+"""How far the clocks of two machines that use one history may be apart before anybody has to know of it."""
+
+
+class Runs(NamedTuple):
+    """The runs of a history by a clock, each part the oldest first."""
+
+    so_far: Sequence[Run]
+    """Those that count: the last one is the latest."""
+    to_come: Sequence[Run]
+    """Those of a time to come, because a clock was wrong then or is now; they would hide all runs until then."""
+
+
+def runs_by_clock(folder: str, now_ms: int) -> Runs:
+    """List the runs of a history, and set those apart that are of a time to come.
+
+    Raises:
+        UsageError: the folder cannot be listed.
+    """
+    runs = list_runs(folder)
+    end = new_run_id(now_ms + CLOCKS_APART_MS, "~")
+    number = sum(run.run_id < end for run in runs)
+    return Runs(runs[:number], runs[number:])
+
+
+def describe_runs_to_come(folder: str, now_ms: int) -> str | None:
+    """Say which runs of a history do not count yet; None: all do.
+
+    Raises:
+        UsageError: the folder cannot be listed.
+    """
+    to_come = [run.run_id for run in runs_by_clock(folder, now_ms).to_come]
+    if not to_come:
+        return None
+    runs, are, they = ("run", "is", "it counts") if len(to_come) == 1 else ("runs", "are", "they count")
+    return (
+        f"--history {folder}: {runs} {listed(to_come)} {are} of a time to come, because a clock was wrong then or is "
+        f"now; until then {they} for nothing here, unless named by ID or day"
+    )
+
+
 def _totals(folder: str) -> Iterator[tuple[str, str]]:
     """Yield the files of all days' totals, as day and name."""
     if is_uri(folder):  # where one request lists a thousand files, and one for each day would take long
@@ -149,10 +192,11 @@ Place = tuple[str | None, int | None, str | None, str | None, str | None]
 """A finding on a disk: cluster, broker, log dir, name, and the topic ID on the disk."""
 
 
-def first_seen(folder: str, topics: Collection[str]) -> dict[Place, int]:
+def first_seen(folder: str, topics: Collection[str], now_ms: int) -> dict[Place, int]:
     """Tell when each finding of some topics was first seen: the time of that scan, ms since 1970.
 
     Only the row groups are read that may hold the topics. What was in order then is no finding, and is not known.
+    Runs of a time to come count for nothing.
 
     Raises:
         UsageError: a run cannot be read.
@@ -164,7 +208,7 @@ def first_seen(folder: str, topics: Collection[str]) -> dict[Place, int]:
     seen: dict[Place, int] = {}
     try:
         system, _ = locate(folder)
-        paths = [locate(run.path(FINDINGS))[1] for run in list_runs(folder)]
+        paths = [locate(run.path(FINDINGS))[1] for run in runs_by_clock(folder, now_ms).so_far]
         found = ds.dataset(paths, SCHEMAS[FINDINGS], "parquet", system)
         fits = pc.field("topic").isin(pa.array(sorted(topics), pa.string())) & pc.field("scanned_ms").is_valid()
         for row in found.to_table(columns=names, filter=fits).to_pylist():
@@ -176,16 +220,19 @@ def first_seen(folder: str, topics: Collection[str]) -> dict[Place, int]:
     return seen
 
 
-def last_audit(folder: str, copies_in: str | None = None) -> tuple[Run, EarlierAudit] | None:
+def last_audit(folder: str, now_ms: int, copies_in: str | None = None) -> tuple[Run, EarlierAudit] | None:
     """Find the newest run, for an incremental audit after it; None: there is none, or an older release wrote it.
 
-    ``copies_in``: a folder for copies of what lies in a store, which an engine cannot read there.
+    Args:
+        folder: the history, a folder or a URI.
+        now_ms: the time by which no run of a time to come is the newest.
+        copies_in: a folder for copies of what lies in a store, which an engine cannot read there.
 
     Raises:
         UsageError: the folder cannot be listed.
         InventoryStoreError: the store cannot be reached, or refuses.
     """
-    runs = list_runs(folder)
+    runs = runs_by_clock(folder, now_ms).so_far
     if not runs or not is_there(runs[-1].path(BROKERS)):
         return None
     paths = {}
@@ -198,14 +245,14 @@ def last_audit(folder: str, copies_in: str | None = None) -> tuple[Run, EarlierA
     return runs[-1], EarlierAudit(findings=paths[FINDINGS], topics=paths[TOPICS], basis=paths[BROKERS])
 
 
-def earlier_runs(folder: str, most: int) -> list[EarlierRun]:
-    """Read the totals of the newest runs, at most so many, the newest first.
+def earlier_runs(folder: str, most: int, now_ms: int) -> list[EarlierRun]:
+    """Read the totals of the newest runs that are of no time to come, at most so many, the newest first.
 
     Raises:
         UsageError: one cannot be read.
     """
     found = []
-    for run in reversed(list_runs(folder)[-most:]):
+    for run in reversed(runs_by_clock(folder, now_ms).so_far[-most:]):
         try:
             rows = open_parquet(run.path(TOTALS)).read(SCHEMAS[TOTALS].names).to_pylist()
             fleet = _fleet_of(run)

@@ -54,7 +54,7 @@ def scanned_here(fleet: ChangingFleet, folder: Path) -> list[str]:
 
 def run(spark: Any, fleet: ChangingFleet, history: str, folder: Path) -> tuple[int, int]:
     """Audit the fleet as it is now in three ways, and add the incremental run; return the brokers kept, and all."""
-    last = last_audit(history)
+    last = last_audit(history, fleet.now_ms)
     earlier = last and last[1]
     inventories = read_inventory_set(fleet.paths)
     contents = {path: inventory_content(path) for path in inventories.paths}
@@ -125,7 +125,7 @@ def test_a_copy_that_went_from_one_broker_makes_that_of_a_broker_not_judged_agai
         folder = tmp_path / str(step)
         folder.mkdir()
         contents = {path: inventory_content(path) for path in (one, two)}
-        last, before = last_audit(history), jobs_begun(spark)
+        last, before = last_audit(history, NOW_MS), jobs_begun(spark)
         result = spark_engine.audit(
             spark, [], [one, two], [orders()], str(folder), now_ms=NOW_MS, contents=contents, earlier=last and last[1]
         )

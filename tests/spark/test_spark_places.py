@@ -44,7 +44,7 @@ def test_inventories_at_a_prefix_are_judged_and_added_to_a_history_as_without_sp
     runs = list_runs(str(history))
     assert len(runs) == 2
     assert findings(runs[0].path("findings")) == findings(runs[1].path("findings")) != []
-    old, new = (open_result(text, str(history)) for text in (runs[0].run_id, runs[1].run_id))
+    old, new = (open_result(text, str(history), 0) for text in (runs[0].run_id, runs[1].run_id))
     difference = compare_results(old, new)
     assert (difference.findings.num_rows, difference.topics, difference.fleet) == (0, [], [])
     # Each engine continues its own runs, and judges again what the other one judged.

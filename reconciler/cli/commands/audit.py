@@ -70,6 +70,7 @@ from reconciler.history import (
     Run,
     append_run,
     check_history,
+    describe_runs_to_come,
     earlier_runs,
     keep_delta_tables,
     last_audit,
@@ -84,7 +85,6 @@ from reconciler.verdicts import BENIGN, URGENCY, Verdict
 TREND_RUNS = 20
 """Earlier runs that a report shows."""
 
-_DAY_MS = 86_400_000
 _MEMORY = re.compile(r"\d{1,9}(\.\d{1,9})?\s*([KMGT]i?B|B)", re.IGNORECASE)
 
 
@@ -133,7 +133,7 @@ def run(
     with (
         _topics_of(previous, report) as topics,
         _folder(report, inputs) as folder,
-        _last_of(history if incremental else None) as last,
+        _last_of(history if incremental else None, now_ms) as last,
     ):
         job = AuditJob(inputs, states, folder, now_ms, sizes, all_rows, topics, gap_ms, fallback)
         job = replace(job, with_basis=history is not None, earlier=None if last is None else last[1], store=store)
@@ -366,23 +366,20 @@ def _open_history(history: str | None, days: int | None, inputs: Inputs) -> Sequ
     above = os.path.dirname(os.path.abspath(history))
     if not is_uri(history) and not os.access(history if os.path.isdir(history) else above, os.W_OK | os.X_OK):
         raise UsageError(f"--history {history} cannot be written to: name another folder")
-    earlier = earlier_runs(history, TREND_RUNS)
-    if earlier and (earlier[0].audited_ms or 0) > time.time_ns() // 1_000_000 + _DAY_MS:
-        warn(
-            f"--history {history}: run {earlier[0].run_id} is of a day to come, because a clock was wrong then or is "
-            "now; as long as it is there, diff takes it for the latest run, and --incremental goes on from it"
-        )
-    return earlier
+    now_ms = time.time_ns() // 1_000_000
+    if left_out := describe_runs_to_come(history, now_ms):
+        warn(left_out)
+    return earlier_runs(history, TREND_RUNS, now_ms)
 
 
 @contextmanager
-def _last_of(history: str | None) -> Iterator[tuple[Run, EarlierAudit] | None]:
+def _last_of(history: str | None, now_ms: int) -> Iterator[tuple[Run, EarlierAudit] | None]:
     """Provide the last run of a history, which may lie in a store; None: there is none to continue."""
     if history is None:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX) as copies:
-        yield last_audit(history, copies)
+        yield last_audit(history, now_ms, copies)
 
 
 def _append(result: AuditResult, folder: str, history: str | None, days: int | None) -> list[str]:

@@ -38,8 +38,10 @@ from reconciler.history import (
     append_run,
     check_history,
     compare_results,
+    describe_runs_to_come,
     earlier_runs,
     first_seen,
+    last_audit,
     list_runs,
     open_result,
     remove_old_days,
@@ -220,16 +222,16 @@ def test_earlier_runs_are_told_the_newest_first(
     old = append_run(history, make_result(STALE, audited_ms=NOW_MS - DAY_MS), topics)
     new = append_run(history, make_result(STALE, STALE | {"name": "other"}, ok=1, fleet=(fleet_finding,)), topics)
     of_fleet = FleetKey(fleet_finding.kind, fleet_finding.cluster_id, fleet_finding.subject)
-    assert earlier_runs(history, 5) == [
+    assert earlier_runs(history, 5, NOW_MS) == [
         EarlierRun(new.run_id, NOW_MS, {"STALE_ID": 2, "OK": 1}, {"STALE_ID": 10_000, "OK": 900}, {of_fleet}),
         EarlierRun(old.run_id, NOW_MS - DAY_MS, {"STALE_ID": 1}, {"STALE_ID": 5000}, set()),
     ]
-    assert [each.run_id for each in earlier_runs(history, 1)] == [new.run_id]
+    assert [each.run_id for each in earlier_runs(history, 1, NOW_MS)] == [new.run_id]
     Path(old.path("fleet")).unlink()  # as a release left it that kept none
-    assert earlier_runs(history, 5)[1].fleet is None
+    assert earlier_runs(history, 5, NOW_MS)[1].fleet is None
     Path(new.path("totals")).write_bytes(b"PAR1")
     with pytest.raises(UsageError, match="cannot be read"):
-        earlier_runs(history, 1)
+        earlier_runs(history, 1, NOW_MS)
 
 
 def test_a_finding_was_first_seen_by_the_oldest_scan_that_has_it(
@@ -240,9 +242,9 @@ def test_a_finding_was_first_seen_by_the_oldest_scan_that_has_it(
     for findings, at_ms in (([other], 1000), ([STALE, other], 2000), ([STALE], 3000)):
         append_run(history, scanned(make_result(*findings, MISSING), at_ms), topics)
     place: Place = ("c1", 1, "/disks/1", "t-0", "old")
-    assert first_seen(history, ["t"])[place] == 2000
-    assert first_seen(history, ["u"]) == {("c1", 1, "/disks/1", "u-0", "old"): 1000}
-    assert first_seen(str(tmp_path / "nowhere"), ["t"]) == {}
+    assert first_seen(history, ["t"], NOW_MS)[place] == 2000
+    assert first_seen(history, ["u"], NOW_MS) == {("c1", 1, "/disks/1", "u-0", "old"): 1000}
+    assert first_seen(str(tmp_path / "nowhere"), ["t"], NOW_MS) == {}
 
 
 def changes(difference: Difference) -> list[tuple[Any, ...]]:
@@ -257,7 +259,7 @@ def test_what_came_went_and_grew_is_told(make_result: Make, topics: str, tmp_pat
     append_run(history, make_result(gone, grows, stays, MISSING | {"partition": 1}, audited_ms=NOW_MS - DAY_MS), topics)
     now = [grows | {"disk_bytes": 6000}, stays | {"disk_bytes": 1}, MISSING | {"partition": 2}, ok]
     append_run(history, make_result(*now), save_topics(tmp_path / "newer", t="another", u="two", v="new"))
-    old, new = (open_result(text, history) for text in ("previous", "latest"))
+    old, new = (open_result(text, history, NOW_MS) for text in ("previous", "latest"))
     difference = compare_results(old, new)
     assert changes(difference) == [
         ("new", "MISSING", None, 2, None, None),
@@ -280,7 +282,7 @@ def test_findings_of_the_fleet_come_and_go_whatever_their_counts(
     runs = (fleet_finding, stays), (replace(stays, detail="2 partitions"), comes)
     for number, fleet in enumerate(runs):
         append_run(history, make_result(fleet=fleet, audited_ms=NOW_MS + number), topics)
-    old, new = (open_result(text, history) for text in ("previous", "latest"))
+    old, new = (open_result(text, history, NOW_MS) for text in ("previous", "latest"))
     difference = compare_results(old, new)
     assert difference.fleet == [{"change": "new", **comes.as_row()}, {"change": "gone", **fleet_finding.as_row()}]
     assert not difference.is_clean
@@ -291,7 +293,7 @@ def test_findings_of_the_fleet_come_and_go_whatever_their_counts(
     Path(last.findings_path).rename(report / FINDINGS_FILE)
     with (report / SUMMARY_FILE).open("wb") as out:
         write_summary(last, out)
-    assert compare_results(open_result(str(report), None), new).fleet == []
+    assert compare_results(open_result(str(report), None, NOW_MS), new).fleet == []
 
 
 def test_what_went_asks_for_nothing_and_neither_does_what_is_benign(make_result: Make) -> None:
@@ -311,7 +313,7 @@ def test_a_result_is_named_by_run_by_day_or_by_path(make_result: Make, topics: s
         "2023-11-14": runs[2],
         "2023-11-13": runs[0],
     }
-    assert {text: open_result(text, history).name for text in named} == {
+    assert {text: open_result(text, history, NOW_MS).name for text in named} == {
         text: run.run_id for text, run in named.items()
     }
     report = tmp_path / "report"
@@ -321,7 +323,9 @@ def test_a_result_is_named_by_run_by_day_or_by_path(make_result: Make, topics: s
     with (tmp_path / "audit.json").open("wb") as out:
         write_findings(make_result(STALE), out)
     for path in (report, report / FINDINGS_FILE, tmp_path / "audit.json"):
-        assert changes(compare_results(open_result(str(path), None), open_result("latest", history))) == []
+        assert (
+            changes(compare_results(open_result(str(path), None, NOW_MS), open_result("latest", history, NOW_MS))) == []
+        )
 
 
 @pytest.mark.parametrize(
@@ -338,7 +342,7 @@ def test_a_run_that_is_not_there_is_told(
 ) -> None:
     run: Run = append_run(str(tmp_path / "history"), make_result(STALE), topics)
     with pytest.raises(UsageError, match=message):
-        open_result(text, run.folder)
+        open_result(text, run.folder, NOW_MS)
 
 
 @pytest.mark.parametrize(
@@ -355,7 +359,7 @@ def test_a_run_that_is_not_there_is_told(
 def test_a_file_that_is_no_result_is_refused_in_a_sentence(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(UsageError, match=message):
-        open_result(str(tmp_path / "file"), None)
+        open_result(str(tmp_path / "file"), None, NOW_MS)
 
 
 def test_a_folder_that_is_no_report_is_told_what_is_missing_in_it(
@@ -363,11 +367,73 @@ def test_a_folder_that_is_no_report_is_told_what_is_missing_in_it(
 ) -> None:
     history = append_run(str(tmp_path / "history"), make_result(STALE), topics).folder
     with pytest.raises(UsageError, match=r"/findings\.parquet is not there: .* runs of a history go with --history$"):
-        open_result(history, None)
+        open_result(history, None, NOW_MS)
 
 
 def test_other_parquet_is_no_result(tmp_path: Path, topics: str) -> None:
     with pytest.raises(UsageError, match="none of the columns of findings"):
-        open_result(topics, None)
+        open_result(topics, None, NOW_MS)
     with pytest.raises(UsageError, match="latest and previous go with --history DIR"):
-        open_result("latest", None)
+        open_result("latest", None, NOW_MS)
+
+
+def test_a_run_of_a_time_to_come_hides_no_other_run(make_result: Make, topics: str, tmp_path: Path) -> None:
+    history = str(tmp_path / "history")
+    basis = (Basis("c1", 1, "inventories", "metadata", NOW_MS, "rules"),)
+    made = {
+        day: append_run(
+            history,
+            scanned(make_result(STALE, basis=basis, audited_ms=(at := NOW_MS + day * DAY_MS)), at),
+            topics,
+        )
+        for day in (-1, 3300, 0)
+    }
+    assert (open_result("latest", history, NOW_MS).name, open_result("previous", history, NOW_MS).name) == (
+        made[0].run_id, made[-1].run_id,
+    )  # fmt: skip
+    assert [each.run_id for each in earlier_runs(history, 5, NOW_MS)] == [made[0].run_id, made[-1].run_id]
+    last = last_audit(history, NOW_MS)
+    assert last is not None
+    assert last[0] == made[0]
+    assert open_result(made[3300].day, history, NOW_MS).name == made[3300].run_id
+    told = describe_runs_to_come(history, NOW_MS)
+    assert told is not None
+    assert told.startswith(f"--history {history}: run {made[3300].run_id} is of a time to come, because a clock")
+    later_ms = NOW_MS + 3301 * DAY_MS
+    assert (describe_runs_to_come(history, later_ms), len(earlier_runs(history, 5, later_ms))) == (None, 3)
+    assert open_result("latest", history, later_ms).name == made[3300].run_id
+
+
+def test_what_only_a_run_of_a_time_to_come_has_was_not_seen_then(
+    make_result: Make, topics: str, tmp_path: Path
+) -> None:
+    history = str(tmp_path / "history")
+    for day in (1, 2):
+        at_ms = NOW_MS + day * DAY_MS
+        append_run(history, scanned(make_result(STALE, audited_ms=at_ms), at_ms), topics)
+    assert list(first_seen(history, ["t"], NOW_MS + DAY_MS).values()) == [NOW_MS + DAY_MS]
+    assert first_seen(history, ["t"], NOW_MS) == {}
+
+
+@pytest.mark.parametrize(("behind_ms", "counts"), [(5 * 60_000, True), (5 * 60_000 + 1, False)])
+def test_clocks_may_be_a_few_minutes_apart(
+    make_result: Make, topics: str, tmp_path: Path, behind_ms: int, counts: bool
+) -> None:
+    history = str(tmp_path / "history")
+    append_run(history, make_result(STALE), topics)
+    assert (describe_runs_to_come(history, NOW_MS - behind_ms) is None) == counts
+    assert bool(earlier_runs(history, 5, NOW_MS - behind_ms)) == counts
+
+
+def test_where_all_runs_are_of_a_time_to_come_none_is_the_latest(
+    make_result: Make, topics: str, tmp_path: Path
+) -> None:
+    history = str(tmp_path / "history")
+    for day in (0, 1):
+        append_run(history, make_result(STALE, audited_ms=NOW_MS + day * DAY_MS), topics)
+    with pytest.raises(UsageError, match=r"has no run latest; it holds 2 runs, .*, of which 2 of a time to come by"):
+        open_result("latest", history, NOW_MS - DAY_MS)
+    assert last_audit(history, NOW_MS - DAY_MS) is None
+    told = describe_runs_to_come(history, NOW_MS - DAY_MS)
+    assert told is not None
+    assert "they count for nothing here" in told

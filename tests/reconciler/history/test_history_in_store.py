@@ -51,7 +51,11 @@ def test_a_run_in_a_store_has_the_rows_of_one_in_a_folder(
     make_result: Make, topics: str, tmp_path: Path, s3: ObjectStore
 ) -> None:
     check_history(HISTORY)
-    assert (list_runs(HISTORY), earlier_runs(HISTORY, 5), last_audit(HISTORY, str(tmp_path))) == ([], [], None)
+    assert (list_runs(HISTORY), earlier_runs(HISTORY, 5, NOW_MS), last_audit(HISTORY, NOW_MS, str(tmp_path))) == (
+        [],
+        [],
+        None,
+    )
     here, there = [], []
     for found, at_ms in (((STALE,), NOW_MS), ((STALE, MISSING), NOW_MS + 1)):
         result = make_result(*found, audited_ms=at_ms)
@@ -69,10 +73,10 @@ def test_a_run_in_a_store_has_the_rows_of_one_in_a_folder(
         )
         assert copy.drop_columns("run_id").equals(kept.drop_columns("run_id"))
         assert set(copy.column("run_id").to_pylist()) <= {there[1].run_id}
-    totals = [each.totals for each in earlier_runs(HISTORY, 5)]
+    totals = [each.totals for each in earlier_runs(HISTORY, 5, NOW_MS)]
     assert totals == [{"STALE_ID": 1, "MISSING": 1}, {"STALE_ID": 1}]
-    assert totals == [each.totals for each in earlier_runs(str(tmp_path / "history"), 5)]
-    assert first_seen(HISTORY, ["t"]) == first_seen(str(tmp_path / "history"), ["t"])
+    assert totals == [each.totals for each in earlier_runs(str(tmp_path / "history"), 5, NOW_MS)]
+    assert first_seen(HISTORY, ["t"], NOW_MS) == first_seen(str(tmp_path / "history"), ["t"], NOW_MS)
 
 
 def test_runs_and_reports_in_a_store_are_compared_as_those_of_folders(
@@ -84,21 +88,21 @@ def test_runs_and_reports_in_a_store_are_compared_as_those_of_folders(
     put(topics, f"s3://{BUCKET}/report/topics.parquet")
     fetch(run.path("findings"), str(tmp_path / "findings.parquet"))
     put(str(tmp_path / "findings.parquet"), f"s3://{BUCKET}/report/findings.parquet/part-0.parquet")
-    previous = open_result("previous", HISTORY)
-    for new in (open_result("latest", HISTORY), open_result(f"s3://{BUCKET}/report", None)):
+    previous = open_result("previous", HISTORY, NOW_MS)
+    for new in (open_result("latest", HISTORY, NOW_MS), open_result(f"s3://{BUCKET}/report", None, NOW_MS)):
         difference = compare_results(previous, new)
         assert (difference.totals["new"], difference.topics) == ({"MISSING": 1}, [])
-    of_file = open_result(f"s3://{BUCKET}/report/findings.parquet/part-0.parquet", None)
+    of_file = open_result(f"s3://{BUCKET}/report/findings.parquet/part-0.parquet", None, NOW_MS)
     assert compare_results(previous, of_file).totals["new"] == {"MISSING": 1}
     with pytest.raises(InventoryStoreError, match=f"s3://{BUCKET}/nothing: No such file"):
-        open_result(f"s3://{BUCKET}/nothing", None)
+        open_result(f"s3://{BUCKET}/nothing", None, NOW_MS)
 
 
 def test_the_last_run_is_copied_for_the_engine_that_continues_it(
     make_result: Make, topics: str, tmp_path: Path, s3: ObjectStore
 ) -> None:
     run = append_run(HISTORY, make_result(STALE), topics)
-    found = last_audit(HISTORY, str(tmp_path))
+    found = last_audit(HISTORY, NOW_MS, str(tmp_path))
     assert found is not None
     assert found[0] == run
     assert pq.read_table(found[1].findings).column("verdict").to_pylist() == ["STALE_ID"]

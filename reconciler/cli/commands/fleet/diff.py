@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +18,7 @@ from reconciler.cli.frame import (
     open_page,
     warn,
 )
-from reconciler.history import DIFF_VERSION, Difference, compare_results, open_result
+from reconciler.history import DIFF_VERSION, Difference, compare_results, describe_runs_to_come, open_result
 from reconciler.text import NOTHING, Column, count, listed, size
 from reconciler.verdicts import Severity, Verdict, location_of, severity, with_doubt
 
@@ -28,8 +29,10 @@ def run(*, old: str, new: str, history: str | None, form: str, output: str | Non
     """Tell what changed from one audit to another."""
     check_output(Format(form), output, ())
     fit_address_space()
-    history = of_this_machine(history)
-    first, second = (open_result(of_this_machine(each) or each, history) for each in (old, new))
+    history, now_ms = of_this_machine(history), time.time_ns() // 1_000_000
+    first, second = (open_result(of_this_machine(each) or each, history, now_ms) for each in (old, new))
+    if history is not None and (left_out := describe_runs_to_come(history, now_ms)):
+        warn(left_out)
     difference = compare_results(first, second)
     if difference.is_of_other_clusters:
         one, other = (listed(sorted(each)) for each in (difference.old_clusters, difference.new_clusters))

@@ -74,9 +74,11 @@ def run(
     copies = copies_of(subject, found, neighbours, states, now_ms)
     history = of_this_machine(history)
     if history is not None:
-        from reconciler.history import first_seen  # which takes a tenth of a second to load
+        from reconciler.history import describe_runs_to_come, first_seen  # which take a tenth of a second to load
 
-        seen_before = first_seen(history, {each.topic for each in copies if each.topic})
+        seen_before = first_seen(history, {each.topic for each in copies if each.topic}, now_ms)
+        if left_out := describe_runs_to_come(history, now_ms):
+            warn(left_out)
         copies = [_since_history(each, seen_before) for each in copies]
     if not copies:
         names = [state.topics.column("topic" if subject.topic_id is None else "topic_id") for state in states]

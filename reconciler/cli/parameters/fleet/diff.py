@@ -32,7 +32,8 @@ def command(**given: Any) -> Exit:
     Findings of the fleet as a whole are told where both sides have them, as all but a single Parquet file do.
 
     OLD and NEW are the folders of two reports, or what 'logstore audit --format json' or parquet wrote, each a path or
-    a URI. With --history they may be runs: an ID, a day such as 2026-11-25 (in UTC, its last run), latest, or previous.
+    a URI. With --history they may be runs: an ID, a day such as 2026-11-25 (in UTC, its last run), latest, or previous,
+    which are of no time to come by the clock of this machine.
 
     Exit code 0: nothing new asks for action. 1: a finding came or has grown, or a topic got another ID.
     """

@@ -29,7 +29,7 @@ def audit_fleet(fleet: ChangingFleet, folder: Path, earlier: EarlierAudit | None
 
 def run(fleet: ChangingFleet, history: str, folder: Path) -> tuple[int, int]:
     """Audit the fleet as it is now in both ways, and add the incremental run; return the brokers kept, and all."""
-    last = last_audit(history)
+    last = last_audit(history, fleet.now_ms)
     try:
         whole = audit_fleet(fleet, folder / "whole", None)
     except RefusedError:

@@ -144,8 +144,17 @@ def test_a_clock_that_was_years_ahead_is_told_and_costs_no_earlier_run(
     assert (ahead.exit_code, "nothing was removed from" in ahead.stderr) == (4, True)
     after = run(*kept)
     assert after.exit_code == 1
-    assert re.search(r"run 20\d\d[^ ]+ is of a day to come, because a clock was wrong", after.stderr)
-    assert len(list_runs(str(history))) == 3
+    told = re.compile(r"run 20\d\d[^ ]+ is of a time to come, because a clock was wrong")
+    assert told.search(after.stderr)
+    first, last, to_come = list_runs(str(history))
+    again = run(*kept, "--incremental")
+    assert told.search(again.stderr)
+    assert f"the findings of the others are those of run {last.run_id}" in again.stderr
+    for asked in (["diff", "previous", first.run_id], ["where", "orders", *cluster.log_dirs]):
+        assert told.search(run(*asked, "--history", history).stderr)
+    difference = run("diff", "previous", "latest", "--history", history).stdout
+    assert to_come.run_id not in difference
+    assert difference.startswith(f"from {last.run_id} to ")
 
 
 def test_a_history_that_cannot_be_written_costs_no_finding(run: Run, cluster: Cluster, tmp_path: Path) -> None:
