@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from reconciler.history.delta import keep_delta_tables
     from reconciler.history.diff import DIFF_VERSION, Difference, compare_results
     from reconciler.history.results import Result, open_result
-    from reconciler.history.retention import remove_old_days
+    from reconciler.history.retention import Removal, remove_old_days
     from reconciler.history.tables import (
         Place,
         Run,
@@ -28,10 +28,16 @@ else:
             "delta": ("keep_delta_tables",),
             "diff": ("DIFF_VERSION", "Difference", "compare_results"),
             "results": ("Result", "open_result"),
-            "retention": ("remove_old_days",),
+            "retention": ("Removal", "remove_old_days"),
             "tables": (
-                *("Place", "Run", "check_history", "describe_runs_to_come", "earlier_runs", "first_seen"),
-                *("last_audit", "list_runs"),
+                "Place",
+                "Run",
+                "check_history",
+                "describe_runs_to_come",
+                "earlier_runs",
+                "first_seen",
+                "last_audit",
+                "list_runs",
             ),
         },
     )
@@ -40,6 +46,7 @@ __all__ = [
     "DIFF_VERSION",
     "Difference",
     "Place",
+    "Removal",
     "Result",
     "Run",
     "append_run",

@@ -67,6 +67,7 @@ from reconciler.cli.monitoring import MetricsFile
 from reconciler.cli.pages import next_lines, show_audit
 from reconciler.errors import HistoryError, UsageError
 from reconciler.history import (
+    Removal,
     Run,
     append_run,
     check_history,
@@ -390,12 +391,14 @@ def _append(result: AuditResult, folder: str, history: str | None, days: int | N
         run = append_run(history, result, os.path.join(folder, TOPICS_FILE))
         say(f"this is run {run.run_id} of the history {history}")
         keep_delta_tables(history)
-        removed = [] if days is None else remove_old_days(history, days, result.audited_ms)
+        removal = Removal([]) if days is None else remove_old_days(history, days, result.audited_ms)
     except HistoryError as error:
         return [str(error)]
-    if removed:
-        say(f"removed from the history: {count(len(removed), 'day')}, {removed[0]} to {removed[-1]}")
-    return []
+    if gone := removal.days:
+        say(f"removed from the history: {count(len(gone), 'day')}, {gone[0]} to {gone[-1]}")
+    if removal.kept is not None and not removal.is_news:
+        say(f"note: {removal.kept}")
+    return [removal.kept] if removal.kept is not None and removal.is_news else []
 
 
 def _write_report(result: AuditResult, folder: str, call: Call, earlier: Sequence[EarlierRun]) -> None:

@@ -81,7 +81,7 @@ def test_old_days_leave_the_tables_before_their_files_go(
         remove_old_days(str(history), 1, NOW_MS + DAY_MS)
     assert [run.run_id for run in list_runs(str(history))] == runs
     monkeypatch.setattr(delta, "find_spec", util.find_spec)
-    assert remove_old_days(str(history), 1, NOW_MS + DAY_MS) == ["2023-11-14"]
+    assert remove_old_days(str(history), 1, NOW_MS + DAY_MS).days == ["2023-11-14"]
     assert runs_in(history, "findings") == runs_in(history, "totals") == runs[1:]
 
 
@@ -112,4 +112,4 @@ def test_without_the_library_no_table_has_a_log(
     monkeypatch.setattr(delta, "find_spec", lambda _: None)
     keep_delta_tables(str(history))
     assert list(history.rglob("_delta_log")) == []
-    assert remove_old_days(str(history), 1, NOW_MS + DAY_MS) == ["2023-11-14"]
+    assert remove_old_days(str(history), 1, NOW_MS + DAY_MS).days == ["2023-11-14"]

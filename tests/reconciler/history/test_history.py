@@ -33,6 +33,7 @@ from reconciler.history import (
     DIFF_VERSION,
     Difference,
     Place,
+    Removal,
     Result,
     Run,
     append_run,
@@ -164,30 +165,60 @@ def test_only_whole_days_and_only_what_runs_wrote_are_removed(make_result: Make,
     foreign = Path(kept[1].path("findings")).with_name("notes.txt")
     foreign.touch()
     (tmp_path / "history" / "findings" / "day=soon").mkdir()
-    assert remove_old_days(history, 2, NOW_MS) == ["2023-11-11", "2023-11-12"]
+    assert remove_old_days(history, 2, NOW_MS).days == ["2023-11-11", "2023-11-12"]
     assert list_runs(history) == sorted(kept[2:])
     assert {path.name for path in (tmp_path / "history" / "findings").iterdir()} == {
         "day=2023-11-12", "day=2023-11-13", "day=2023-11-14", "day=soon",
     }  # fmt: skip
     assert foreign.exists()
-    assert remove_old_days(history, 2, NOW_MS) == []
+    assert remove_old_days(history, 2, NOW_MS).days == []
 
 
 @pytest.mark.parametrize("ahead", [[3300], [3300, 3301]])
-def test_a_clock_that_is_years_ahead_removes_nothing(
+def test_a_clock_that_is_years_ahead_removes_nothing_that_a_right_one_keeps(
     make_result: Make, topics: str, tmp_path: Path, ahead: list[int]
 ) -> None:
     history = str(tmp_path / "history")
     for day in (0, 1, 2, *ahead):
         append_run(history, make_result(audited_ms=NOW_MS + day * DAY_MS), topics)
     runs = list_runs(history)
-    with pytest.raises(HistoryError, match=r"until 2023-11-16, and the next run, of 2032-11-26, lie 3,298 days"):
-        remove_old_days(history, 2, NOW_MS + ahead[-1] * DAY_MS)
-    assert list_runs(history) == runs
+    kept = remove_old_days(history, 4, NOW_MS + ahead[-1] * DAY_MS)
+    assert (kept.days, list_runs(history), kept.is_news) == ([], runs, len(ahead) == 1)
+    assert kept.kept is not None
+    assert kept.kept.startswith(
+        f"--history-days 4: the runs of 3 days until 2023-11-16 stay in {history} for now: between them and the next "
+        "run, of 2032-11-26, lie 3,298 days, as if a clock was wrong."
+    )
     # With the clock put right, what is years ahead holds up nothing.
     append_run(history, make_result(audited_ms=NOW_MS + 3 * DAY_MS), topics)
-    assert remove_old_days(history, 2, NOW_MS + 3 * DAY_MS) == ["2023-11-14", "2023-11-15"]
+    assert remove_old_days(history, 2, NOW_MS + 3 * DAY_MS) == Removal(["2023-11-14", "2023-11-15"])
     assert len(list_runs(history)) == 2 + len(ahead)
+
+
+def test_after_a_long_pause_the_oldest_runs_go_as_new_ones_come(make_result: Make, topics: str, tmp_path: Path) -> None:
+    history, restart = str(tmp_path / "history"), 400
+    left = []
+    for day in (*range(6), *range(restart, restart + 7)):
+        append_run(history, make_result(audited_ms=NOW_MS + day * DAY_MS), topics)
+        removal = remove_old_days(history, 5, NOW_MS + day * DAY_MS)
+        left.append(len(list_runs(history)))
+        last_go = restart + 5
+        assert (removal.kept is not None) == (restart <= day < last_go)
+        if removal.kept is not None:
+            assert "the last of these runs go on 2024-12-23" in removal.kept  # which is the day ``last_go``
+            assert removal.is_news == (day == restart)
+    assert left == [1, 2, 3, 4, 5, 5, 6, 6, 6, 6, 6, 5, 5]
+
+
+def test_a_run_of_a_clock_that_was_years_behind_goes_when_as_many_days_have_runs(
+    make_result: Make, topics: str, tmp_path: Path
+) -> None:
+    history = str(tmp_path / "history")
+    went = []
+    for day in (-7000, 0, 1, 2, 3):
+        append_run(history, make_result(audited_ms=NOW_MS + day * DAY_MS), topics)
+        went.append(remove_old_days(history, 3, NOW_MS + day * DAY_MS).days)
+    assert went == [[], [], [], [], ["2004-09-14", "2023-11-14"]]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +236,7 @@ def test_runs_that_are_as_far_apart_as_usual_are_removed(
     history = str(tmp_path / "history")
     for day in audited:
         append_run(history, make_result(audited_ms=NOW_MS + day * DAY_MS), topics)
-    assert len(remove_old_days(history, days, NOW_MS + audited[-1] * DAY_MS)) == removed
+    assert len(remove_old_days(history, days, NOW_MS + audited[-1] * DAY_MS).days) == removed
 
 
 def test_a_folder_that_holds_anything_else_is_no_history(tmp_path: Path) -> None:

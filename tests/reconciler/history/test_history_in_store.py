@@ -124,10 +124,10 @@ def test_old_days_of_a_store_go_and_what_no_run_wrote_stays(make_result: Make, t
     kept = [append_run(HISTORY, make_result(STALE, audited_ms=NOW_MS - age * DAY_MS), topics) for age in (3, 2, 1, 0)]
     foreign = kept[0].path("findings").replace(kept[0].run_id, "notes")
     put(topics, foreign)
-    assert remove_old_days(HISTORY, 2, NOW_MS) == ["2023-11-11", "2023-11-12"]
+    assert remove_old_days(HISTORY, 2, NOW_MS).days == ["2023-11-11", "2023-11-12"]
     assert list_runs(HISTORY) == kept[2:]
     assert len(names(HISTORY)) == 2 * len(TABLES) + 1
-    assert remove_old_days(HISTORY, 2, NOW_MS) == []
+    assert remove_old_days(HISTORY, 2, NOW_MS).days == []
     s3.refusing = lambda method, path: method in ("DELETE", "POST")
     with pytest.raises(HistoryError, match=f"older days of {HISTORY} were not all removed: .*access is denied"):
         remove_old_days(HISTORY, 1, NOW_MS)
