@@ -35,7 +35,7 @@ from reconciler.cli.frame import (
     say,
     say_problems,
     say_step,
-    sort_inputs,
+    sort_log_dirs,
     user_name,
     warn,
     warn_unfinished,
@@ -121,9 +121,7 @@ def _policy(rules: PolicyRules, max_age: str | None, allowed: Sequence[str]) -> 
 
 
 def _make(call: Call, choice: RepairChoice, form: Format, output: str | None, *, now_ms: int) -> Exit:
-    inputs = sort_inputs(call.log_dirs)
-    if inputs.inventories.files:
-        raise UsageError(f"{inputs.inventories.files[0]} is an inventory: a repair needs the log dirs themselves")
+    inputs = sort_log_dirs(call.log_dirs, ": a repair needs the log dirs themselves")
     check_output(Format.JSON, output, inputs.log_dirs)
     try:
         plan, undecided = _planned(inputs, call.metadata, choice, now_ms)

@@ -260,6 +260,11 @@ def test_a_plan_can_be_held_to_one_kind(damaged, run: Run, kind: ActionKind) -> 
 def test_an_inventory_cannot_be_repaired(cluster, run: Run, tmp_path: Path) -> None:
     inventory = tmp_path / "one.parquet"
     run("scan", cluster.log_dir(1), "--format", "parquet", "-o", inventory)
+    torn = tmp_path / "torn.parquet"
+    torn.write_bytes(b"PAR1")
+    refused = run("repair", torn, cluster.log_dir(1))
+    said = f"logstore: {torn} is an inventory: a repair needs the log dirs themselves\n"
+    assert (refused.exit_code, refused.stderr) == (2, said), "it is not read first, and no word is of what it holds"
     result = run("repair", inventory)
     assert (result.exit_code, "needs the log dirs" in result.stderr) == (2, True)
 

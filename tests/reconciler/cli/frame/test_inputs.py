@@ -383,7 +383,7 @@ def test_a_location_is_of_the_log_dir_beside_which_it_lies_and_not_of_others_in_
         check_locations(["../disk-2.deleting/x_0"], log_dirs)
 
 
-@pytest.mark.parametrize("verb", ["plan", "doctor", "watch"])
+@pytest.mark.parametrize("verb", ["plan", "doctor", "watch", "repair"])
 def test_an_inventory_that_is_not_there_is_told_of_in_one_sentence_where_log_dirs_are_expected(
     run, cluster, verb: str
 ) -> None:
