@@ -3,7 +3,8 @@
 What a log dir is stands in its ``meta.properties``: its broker and its ``directory.id``. Host and path say where it was
 found. So of two places with one ``directory.id`` of one broker the newer scan counts, unless one scan found it at both.
 A log dir without a ``directory.id``, as brokers before Kafka 3.7 make it, is known by the name of its host alone, with
-the domain or without.
+the domain or without. A disk that is away tells nothing: it is the one that was at its path under a former name of its
+host, which the other disks tell.
 
 A disk that was copied while its broker runs looks the same, when both are scanned. Nothing in the scans tells it from a
 host that was renamed but the times: a former name is not scanned any more.
@@ -11,7 +12,7 @@ host that was renamed but the times: a former name is not scanned any more.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +32,7 @@ class OtherPlace:
     cluster_id: str
     node_id: int
     directory_id: str | None
-    """None: the names of the host tell that it is one."""
+    """None: the names of the host tell that it is one, or those that its other log dirs had."""
     older: LogDirOnHost
     newer: LogDirOnHost
     apart_ms: int | None
@@ -68,7 +69,8 @@ def find_other_places(
         scans: the newest ``log_dir`` row of each place of each broker, the newest first.
         sources: what tells the scans of each place: log dirs of one host that share one were there together.
     """
-    known = [row for row in scans if row["cluster_id"] is not None and row["node_id"] is not None]
+    scans = list(scans)
+    known = [row for row in scans if _tells_its_broker(row)]
     found: dict[int, OtherPlace] = {}
     for group in _groups(known, _by_host):
         for newer, older in _pairs(group, lambda newer, older: is_one_host(newer["host"], older["host"])):
@@ -77,6 +79,7 @@ def find_other_places(
     for group in _groups(left, _by_directory):
         for newer, older in _pairs(group, lambda newer, older: not _are_together(newer, older, sources)):
             found[id(older)] = _other_place(newer, older)
+    found |= {id(older): _other_place(newer, older) for newer, older in _away_under_another_name(scans, found)}
     return [found[id(row)] for row in known if id(row) in found]
 
 
@@ -87,7 +90,15 @@ def describe_other_places(places: Sequence[OtherPlace]) -> list[str]:
     if names:
         pairs = _listed(f"{each.older.host} and {each.newer.host}" for each in names)
         said.append(f"{_were(names)} scanned under two names of one host, and the newest scan counts alone: {pairs}")
-    moved = [each for each in places if each.is_certain and not each.is_two_names]
+    renamed = [each for each in places if each.is_certain and not each.is_two_names]
+    away = [each for each in renamed if each.directory_id is None]
+    if away:
+        pairs = _listed(map(_way, away))
+        said.append(
+            f"{_were(away)} scanned under a former name of the host, as its other log dirs tell, and cannot tell now "
+            f"what {'they are' if len(away) > 1 else 'it is'}; the newest scan counts alone: {pairs}"
+        )
+    moved = [each for each in renamed if each.directory_id is not None]
     if moved:
         pairs = _listed(map(_way, moved))
         said.append(
@@ -155,6 +166,38 @@ def _pairs(group: Sequence[_Row], is_same: Any) -> Iterable[tuple[_Row, _Row]]:
             counting.append(row)
         else:
             yield newer, row
+
+
+def _tells_its_broker(row: _Row) -> bool:
+    return row["cluster_id"] is not None and row["node_id"] is not None
+
+
+def _away_under_another_name(scans: Sequence[_Row], found: Mapping[int, OtherPlace]) -> Iterator[tuple[_Row, _Row]]:
+    """Pair each scan of a disk that is away with the older ones of its path under former names of its host.
+
+    ``found``: the scans that do not count, by the identity of their rows, which tell the former names.
+    """
+    renamed = {
+        (each.newer.host, each.older.host)
+        for each in found.values()
+        if each.is_certain and each.newer.log_dir == each.older.log_dir
+    }
+    for number, away in enumerate(scans):
+        if _tells_its_broker(away) or not away["host"]:
+            continue
+        at_path = (
+            row
+            for row in scans[number + 1 :]
+            if row["log_dir"] == away["log_dir"] and _tells_its_broker(row) and id(row) not in found
+        )
+        former = [
+            row
+            for row in at_path
+            if is_one_host(away["host"], row["host"] or "") or (away["host"], row["host"]) in renamed
+        ]
+        # Of several brokers' disks nothing tells which one it was, and none is given up.
+        if len({(row["cluster_id"], row["node_id"]) for row in former}) == 1:
+            yield from ((away, row) for row in former if _other_place(away, row).is_certain)
 
 
 def _are_together(one: _Row, other: _Row, sources: Mapping[LogDirOnHost, Collection[object]]) -> bool:

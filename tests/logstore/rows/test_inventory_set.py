@@ -167,6 +167,20 @@ def test_the_newest_scan_counts_under_whichever_name_of_its_host(tmp_path: Path)
         )
 
 
+def test_a_disk_that_is_away_on_a_renamed_host_leaves_nothing_that_counts_under_the_former_name(tmp_path: Path) -> None:
+    def with_id(log_dir: str, scanned_ms: int, host: str) -> list[dict[str, object]]:
+        first, replica = rows(log_dir, scanned_ms, host=host)
+        return [{**first, "directory_id": f"of {log_dir}"}, replica]
+
+    old = written(tmp_path / "old", with_id("/d/1", 1, "former"), with_id("/d/2", 1, "former"))
+    away = {**rows("/d/2", TOGETHER_MS + 1, host="new")[0], "cluster_id": None, "node_id": None}
+    new = written(tmp_path / "new", with_id("/d/1", TOGETHER_MS + 1, "new"), [away])
+    for paths in ([old, new], [new, old]):
+        found = read_inventory_set(paths)
+        assert (found.paths, found.older) == ((new,), (old,))
+        assert {row["host"] for row in found.log_dirs} == {"new"}
+
+
 def test_a_log_dir_that_is_scanned_now_is_that_of_an_inventory_of_another_host_by_its_directory_id(
     tmp_path: Path,
 ) -> None:

@@ -68,6 +68,49 @@ def test_a_host_was_renamed_where_the_former_name_was_not_scanned_lately(
     assert (found.is_certain, found.directory_id) == (is_certain, "D")
 
 
+AWAY = {"cluster_id": None, "node_id": None, "directory_id": None}
+
+
+@pytest.mark.parametrize("names", [("new", "old"), ("b.example.com", "b")])
+def test_a_disk_that_is_away_is_the_one_that_was_there_under_the_former_name_of_its_host(
+    names: tuple[str, str],
+) -> None:
+    new, old = names
+    living = seen(new, "/d/1", NOW, "A"), seen(old, "/d/1", 0, "A")
+    found = places(living[0], seen(new, "/d/2", NOW, **AWAY), living[1], seen(old, "/d/2", 0, "B"))
+    assert [(each.older, each.newer) for each in found] == [
+        (LogDirOnHost(old, path), LogDirOnHost(new, path)) for path in ("/d/1", "/d/2")
+    ]
+    assert (found[1].cluster_id, found[1].node_id, found[1].directory_id) == ("C", 1, None)
+    if new == "new":
+        assert describe_other_places(found)[0] == (
+            "1 log dir was scanned under a former name of the host, as its other log dirs tell, and cannot tell now "
+            "what it is; the newest scan counts alone: old is new now"
+        )
+        assert len(describe_other_places(found)) == 2
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        [seen("old", "/d/3", 0, "B")],  # at another path
+        [seen("other", "/d/2", 0, "B")],  # on a host that was not renamed
+        [seen("old", "/d/2", NOW - TOGETHER_MS + 1, "B")],  # scanned lately
+        [seen("old", "/d/2", 0, "B"), seen("old", "/d/2", 0, "E", node_id=2)],  # one of two
+    ],
+)
+def test_a_disk_that_is_away_is_no_other_one(there: list[Any]) -> None:
+    living = seen("new", "/d/1", NOW, "A"), seen("old", "/d/1", 0, "A")
+    found = places(living[0], seen("new", "/d/2", NOW, **AWAY), living[1], *there)
+    assert [each.older.log_dir for each in found] == ["/d/1"]
+
+
+def test_a_disk_that_was_away_before_gives_up_nothing_newer() -> None:
+    living = seen("b.example.com", "/d/1", NOW, "A"), seen("b", "/d/1", 0, "A")
+    found = places(*living, seen("b", "/d/2", NOW, "B"), seen("b.example.com", "/d/2", 0, **AWAY))
+    assert [each.older.log_dir for each in found] == ["/d/1"]
+
+
 def test_a_disk_that_one_scan_found_twice_is_there_twice() -> None:
     both = (seen("h", "/d/1", NOW), seen("h", "/d/2", 0))
     assert places(*both, together=True) == []
