@@ -63,7 +63,7 @@ def open_session(master: str | None = None, *, memory: str | None = None) -> Ite
 
     Raises:
         EngineUnavailableError: no PySpark, no Java, a Java that is too old, or a master that cannot be reached.
-        UsageError: memory is given, and the JVM runs already.
+        UsageError: memory or a master is given, and the JVM runs already, or a server has its own.
     """
     try:
         from pyspark.sql import SparkSession
@@ -78,6 +78,10 @@ def open_session(master: str | None = None, *, memory: str | None = None) -> Ite
     if running is not None:
         yield running
         return
+    if master is not None and submitted:
+        raise UsageError(
+            f"--master {master} comes too late for a job of spark-submit: give spark-submit --master instead"
+        )
     if remote is not None:
         with _connected(remote, master) as spark:
             yield spark

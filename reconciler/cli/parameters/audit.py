@@ -99,6 +99,10 @@ def command(**given: Any) -> Exit:
     -o, --report and --history take a URI too. For a cluster of Spark --report is a folder that its executors see, or a
     URI in a store that Spark has a connector for, such as s3a://.
 
+    logstore-spark-audit is this command with --spark, as a job, and takes the same options. --jobs does not go with
+    --spark, which lists trees on all cores that it has. Where Spark runs already, as under spark-submit or with
+    SPARK_REMOTE, neither --master nor --memory does: spark-submit has its own --master and --driver-memory.
+
     A finding is in doubt where the metadata is older than what it condemns, or an inventory older than the metadata
     that misses something in it: the column doubt says which, and the totals count these apart.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.audit.spark import session
 from reconciler.cli import __main__, spark_audit
 from tests.patience import PATIENCE_S
 
@@ -65,3 +66,25 @@ def test_under_spark_submit_a_job_without_a_folder_for_its_report_is_refused(
     refused = run("audit", "--spark", *cluster.log_dirs)
     assert refused.exit_code == 2
     assert "a cluster needs --report with a folder that this machine and all executors see" in refused.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("option", "instead"),
+    [(["--master", "spark://h:7077"], "--master"), (["--memory", "2GB"], "--driver-memory")],
+)
+def test_what_spark_submit_has_chosen_is_not_chosen_again_without_a_word(
+    tmp_path: Path, cluster, run, monkeypatch: pytest.MonkeyPatch, option: list[str], instead: str
+) -> None:
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    monkeypatch.setattr(session, "_running", lambda: None)
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    asked = ("audit", "--spark", *option, cluster.log_dirs[0], "--report", tmp_path / "report")
+    refused = run(*asked, "--metadata", cluster.metadata)
+    assert (refused.exit_code, f"give spark-submit {instead} instead" in refused.stderr) == (2, True)
+
+
+def test_the_help_says_what_differs_in_a_job_of_spark(run) -> None:
+    shown = " ".join(run("audit", "--help").stdout.split())
+    assert "logstore-spark-audit is this command with --spark, as a job, and takes the same options." in shown
+    assert "--jobs does not go with --spark" in shown
