@@ -39,6 +39,8 @@ with open_session() as spark:
         print(dict(result.totals), len(result.fleet))
     found = spark_findings(spark, [inventory], [metadata], now_ms=NOW_MS)
     print(sorted((row["verdict"], row["broker"], row["topic"], row["partition"]) for row in found.collect()))
+    print(spark_findings(spark, []).collect(), spark_findings(spark, [inventory], all_rows=True).count())
+    print(dict(audit(spark, [disks], [inventory], [], folder, now_ms=NOW_MS).totals))
 """
 
 
@@ -68,4 +70,6 @@ def test_trees_inventories_and_findings_go_over_connect(tmp_path: Path, two_disk
         "{'OK': 1, 'DUPLICATE': 2, 'MISSING': 1} 1",
         "{'OK': 1, 'DUPLICATE': 2, 'NOT_ASSIGNED': 2, 'MISSING': 1} 2",
         "[('NOT_ASSIGNED', 2, 'orders', 0), ('NOT_ASSIGNED', 2, 'orders', 1)]",
+        "[] 2",
+        "{'DUPLICATE': 2, 'NOT_COMPARED': 3}",
     ], ran.stderr[-3000:]

@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
+from logstore import InventoryError
 from logstore.rows import ROW_SCHEMA, InventoryForm, write_inventory
 from logstore.scan import scan_all
 from reconciler.audit import FINDING_SCHEMA, embedded, spark_findings
@@ -59,6 +60,15 @@ def test_the_columns_are_those_that_the_module_lists(spark: Any) -> None:
     assert found.dtypes == table
     assert found.columns == FINDING_SCHEMA.names
     assert found.collect() == []
+
+
+@pytest.mark.spark
+def test_where_no_inventory_can_be_read_there_is_an_error_and_no_empty_frame(spark: Any, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.parquet"
+    bad.write_bytes(b"PAR1 and no more")
+    for given in ([str(bad)], [str(tmp_path / "nowhere")], [str(bad), str(tmp_path / "nowhere.parquet")]):
+        with pytest.raises(InventoryError, match=r"is no inventory|is damaged"):
+            spark_findings(spark, given)
 
 
 @pytest.mark.spark

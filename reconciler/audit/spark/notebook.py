@@ -45,12 +45,20 @@ from collections.abc import Sequence
 import duckdb
 from pyspark.sql import DataFrame, SparkSession
 
+from logstore import InventoryError
 from logstore.rows import InventoryForm, expand, inventories_below, inventory_form, is_uri, read_inventory_set
 from reconciler.audit.arguments import check_audit
 from reconciler.audit.dimension_tables import keep_log_dirs, keep_metadata
 from reconciler.audit.spark.join import find
 from reconciler.audit.spark.output import topic_table
-from reconciler.audit.spark.tables import broker_frame, inventory_frame, make_observed, replica_files, replica_frame
+from reconciler.audit.spark.tables import (
+    broker_frame,
+    frame_of,
+    inventory_frame,
+    make_observed,
+    replica_files,
+    replica_frame,
+)
 from reconciler.desired import by_cluster, speaking
 from reconciler.errors import UsageError
 from reconciler.sources import load
@@ -74,7 +82,7 @@ def spark_findings(
         spark: a running session, over Spark Connect too.
         inventories: files, folders, patterns and URIs of Parquet inventories (:func:`logstore.rows.expand`). This
             machine and all executors see a path; Spark itself reads a URI, so its scheme has to be one that it knows,
-            as ``s3a`` is with hadoop-aws among its jars. One that cannot be read is left out with a warning.
+            as ``s3a`` is with hadoop-aws among its jars. Of several one that cannot be read is left out with a warning.
         metadata: sources as ``logstore audit --metadata`` takes them. A saved one (``parquet:FOLDER``) is read by the
             executors; every other is decoded here, and travels with the query.
         all_rows: whether to list the OK rows as well.
@@ -87,7 +95,8 @@ def spark_findings(
         MetadataError: a source cannot be read.
         RefusedError: the metadata does not fit the log dirs (:func:`reconciler.desired.by_cluster`).
         UsageError: an argument is not what it should be, or an inventory is an Arrow file.
-        InventoryError, InventoryStoreError: there is no inventory where some were said to be, or a store refuses.
+        InventoryError, InventoryStoreError: there is no inventory where some were said to be, none can be read, or a
+            store refuses.
     """
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     check_audit({"inventories": inventories, "metadata": metadata}, [], {}, {"now_ms": (now_ms, 0)}, None)
@@ -96,6 +105,8 @@ def spark_findings(
     if arrow is not None:
         raise UsageError(f"{arrow} is an Arrow file, and Spark reads Parquet: scan with --format parquet")
     counting = read_inventory_set(files)
+    if files and len(counting.unreadable) == len(files):
+        raise InventoryError("; ".join(list(counting.unreadable.values())[:5]))
     for problem in (*counting.unreadable.values(), *counting.remarks):
         warnings.warn(problem, stacklevel=2)
     states = [state for spec in metadata for state in load(spec)]
@@ -111,7 +122,7 @@ def spark_findings(
     frames = {
         "rows": inventory_frame(spark, counting.paths, counting.superseded, now_ms),
         "replicas": replica_frame(spark, by_id, replica_files(by_id, None)),
-        "topics": spark.createDataFrame(topic_table(by_id)),
+        "topics": frame_of(spark, topic_table(by_id)),
         "brokers": brokers_frame,
     }
     return find(frames, all_rows)

@@ -30,6 +30,13 @@ _BROKERS = """
 _CLUSTER = pa.field("cluster", pa.string())
 
 
+def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """Bring a table into Spark, where it may have no row: a session of Spark Connect takes none without a schema."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return spark.createDataFrame(table, None if table.num_rows else from_arrow_schema(table.schema))
+
+
 def inventory_frame(
     spark: SparkSession,
     paths: Sequence[str],
@@ -52,7 +59,7 @@ def inventory_frame(
                     ~((sf.coalesce("host", sf.lit("")) == each.host) & (sf.col("log_dir") == each.log_dir))
                 )
             parts.append(part)
-    rows = reduce(DataFrame.unionByName, parts) if parts else spark.createDataFrame(ROW_SCHEMA.empty_table())
+    rows = reduce(DataFrame.unionByName, parts) if parts else frame_of(spark, ROW_SCHEMA.empty_table())
     return rows.withColumn("now_ms", sf.lit(now_ms).cast("bigint"))
 
 
@@ -66,7 +73,7 @@ def make_observed(small: duckdb.DuckDBPyConnection, paths: Sequence[str], supers
 
 def rows_again(spark: SparkSession, small: duckdb.DuckDBPyConnection, rows: DataFrame) -> DataFrame:
     """Take the rows of brokers to judge from a table ``rows``, by ``again`` in the driver's DuckDB."""
-    again = spark.createDataFrame(small.sql("SELECT cluster, node FROM again").to_arrow_table())
+    again = frame_of(spark, small.sql("SELECT cluster, node FROM again").to_arrow_table())
     cluster, node = sf.coalesce("cluster_id", sf.lit("")), sf.coalesce("node_id", sf.lit(-1))
     return rows.join(again, (cluster == again.cluster) & (node == again.node), "left_semi")
 
@@ -82,7 +89,7 @@ def broker_frame(spark: SparkSession, small: duckdb.DuckDBPyConnection, *, some:
     # Spark takes no column of lists without a single batch, as DuckDB gives it where there is no broker.
     batches = found.to_batches() or [pa.RecordBatch.from_pylist([], schema=found.schema)]
     # From Arrow, Spark makes a local relation whose size it knows; from tuples it would not know the size.
-    return spark.createDataFrame(pa.Table.from_batches(batches))
+    return frame_of(spark, pa.Table.from_batches(batches))
 
 
 def replica_frame(
@@ -101,10 +108,10 @@ def replica_frame(
         if cluster in files:
             saved = spark.read.schema(ddl(REPLICA_SCHEMA)).parquet(give(files[cluster]))
         else:
-            saved = spark.createDataFrame(in_memory(state.replicas).replace_schema_metadata(None))
+            saved = frame_of(spark, in_memory(state.replicas).replace_schema_metadata(None))
         parts.append(saved.select(sf.lit(cluster).alias("cluster"), *REPLICA_SCHEMA.names))
     none = pa.schema([_CLUSTER, *REPLICA_SCHEMA]).empty_table()
-    return reduce(DataFrame.unionByName, parts) if parts else spark.createDataFrame(none)
+    return reduce(DataFrame.unionByName, parts) if parts else frame_of(spark, none)
 
 
 def replica_files(states: Mapping[str, DesiredState], scratch: str | None) -> dict[str, str]:
