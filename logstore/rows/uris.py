@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
@@ -47,6 +48,12 @@ _NO_HDFS, _OF_HADOOP = "HDFS connection failed", 255
 _NO_BUCKET = "there is no such bucket: check its name, and the endpoint"
 _AWS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI")
 _GOOGLE = ("GOOGLE_APPLICATION_CREDENTIALS",)
+_GOOGLE_ELSEWHERE = ("GOOGLE_GCLOUD_ADC_PATH_OVERRIDE", "GCE_METADATA_ROOT", "GCE_METADATA_HOST")
+"""Further variables that say where Google's library finds credentials."""
+_GOOGLE_FILE = "~/.config/gcloud/application_default_credentials.json"
+_GOOGLE_HOST = "metadata.google.internal"
+"""Where it finds them else: in a file of the user, and on a machine of that cloud, where this host is known."""
+_AZURE_FROM = "AZURE_TOKEN_CREDENTIALS"
 _AZURE = ("AZURE_CLIENT_ID", "AZURE_FEDERATED_TOKEN_FILE")
 _CREDENTIALS = {"s3": _AWS, "s3a": _AWS, "gs": _GOOGLE, "gcs": _GOOGLE, "abfs": _AZURE, "abfss": _AZURE}
 """Variables of which one is set where the environment names credentials; a machine in a cloud may have others."""
@@ -238,11 +245,32 @@ def _open(uri: str) -> tuple[FileSystem, str]:
         raise InventoryStoreError(f"{shown} holds credentials, which reports would show: put them into the environment")
     if scheme == "s3a":
         uri = f"s3{uri[3:]}"
-    elif scheme in ("gs", "gcs") and _RETRY_LIMIT not in uri:
-        # Google's library tries for a quarter of an hour otherwise, and no interrupt reaches it.
-        uri += f"{'&' if '?' in uri else '?'}{_RETRY_LIMIT}={STORE_TRIED_AGAIN_S}"
+    elif scheme in ("gs", "gcs"):
+        if not _may_have_google_credentials(uri):
+            raise InventoryStoreError(
+                f"{uri.partition('?')[0]}: the environment names no credentials ({_GOOGLE[0]} for example), and no "
+                "machine of Google's cloud gives any: give credentials that may list, read and write there"
+            )
+        if _RETRY_LIMIT not in uri:
+            # Google's library tries for a quarter of an hour otherwise, and no interrupt reaches it.
+            uri += f"{'&' if '?' in uri else '?'}{_RETRY_LIMIT}={STORE_TRIED_AGAIN_S}"
+    elif scheme in ("abfs", "abfss") and shutil.which("az") is None:
+        # Azure's library would ask the program az for a token, and a shell would say that there is none.
+        os.environ.setdefault(_AZURE_FROM, "prod")
     found: tuple[FileSystem, str] = FileSystem.from_uri(uri)
     return found
+
+
+def _may_have_google_credentials(uri: str) -> bool:
+    """Whether Google's library can find credentials; where it cannot, it tries as long as at a store that is down."""
+    given = any(map(os.environ.get, (*_GOOGLE, *_GOOGLE_ELSEWHERE))) or os.path.exists(os.path.expanduser(_GOOGLE_FILE))
+    if given or "@" in urlsplit(uri).netloc or "endpoint_override" in uri:
+        return True
+    try:
+        socket.getaddrinfo(_GOOGLE_HOST, 80)
+    except OSError:
+        return False
+    return True
 
 
 def _refuse_null(uri: str) -> None:

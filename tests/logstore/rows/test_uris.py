@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import signal
+import socket
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -199,13 +200,41 @@ def test_nobody_at_the_address_of_a_google_store_is_told_within_the_time_to_try_
         monkeypatch.setattr(uris, "STORE_TRIED_AGAIN_S", 1)
 
 
-def test_azure_without_credentials_is_told_which_the_environment_may_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AZURE_CLIENT_ID", "AZURE_FEDERATED_TOKEN_FILE"):
+def no_name(*_: object) -> None:
+    raise socket.gaierror("Name or service not known")
+
+
+def test_google_without_credentials_is_told_at_once_and_its_library_does_not_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GOOGLE_APPLICATION_CREDENTIALS", "GCE_METADATA_ROOT", "GCE_METADATA_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(socket, "getaddrinfo", no_name)
+    for uri in ("gs://fleet/inventories/", "gcs://fleet/x.parquet?retry_limit_seconds=1"):
+        with pytest.raises(InventoryStoreError, match=r"names no credentials \(GOOGLE_APPLICATION_CREDENTIALS for exa"):
+            check_uri(uri)
+    check_uri("gs://anonymous@fleet/")
+    check_uri("gs://fleet/?endpoint_override=127.0.0.1:1")
+    kept = tmp_path / ".config" / "gcloud" / "application_default_credentials.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text('{"type": "authorized_user", "client_id": "i", "client_secret": "s", "refresh_token": "t"}')
+    check_uri("gs://fleet/")
+    kept.unlink()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [])  # as on a machine of that cloud
+    check_uri("gs://fleet/")
+
+
+def test_azure_without_credentials_is_told_which_the_environment_may_name(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("AZURE_CLIENT_ID", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_TOKEN_CREDENTIALS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", "/nonexistent")  # where a command of Azure's own might be logged in
     for path in ("", "/", "/inventories/", "/x.parquet"):
         with pytest.raises(InventoryStoreError, match=r"denied, .* no credentials \(AZURE_CLIENT_ID for example\)"):
             list_uri(f"abfs://fleet@nobody.dfs.core.windows.net{path}")
+    assert capfd.readouterr().err == ""  # a shell would say that there is no az
 
 
 def test_nobody_at_the_address_is_told() -> None:
