@@ -217,7 +217,8 @@ def _kept(result: AuditResult, last: tuple[Run, EarlierAudit] | None) -> str:
     """Say how many brokers an incremental audit did not judge again."""
     if last is None:
         return "the history has no run of this release that could be continued: every broker was judged"
-    brokers, again = count(len(result.basis), "broker"), count(len(result.basis) - result.kept)
+    known = sum(each.node >= 0 for each in result.basis)  # log dirs of no known broker are judged in every run
+    brokers, again = count(known, "broker"), count(known - result.kept)
     return f"{again} of {brokers} judged again; the findings of the others are those of run {last[0].run_id}"
 
 

@@ -183,6 +183,10 @@ def test_an_incremental_audit_judges_what_changed_and_shows_all(run: Run, cluste
     assert second.stdout == first.stdout == run(*asked).stdout
     run("scan", cluster.log_dir(2), "--format", "parquet", "-o", tmp_path / "2.parquet")
     assert "1 of 2 brokers judged again" in run(*kept).stderr
+    (tmp_path / "new" / "orders-0").mkdir(parents=True)
+    assert run("scan", tmp_path / "new", "--format", "parquet", "-o", tmp_path / "3.parquet").exit_code == 0
+    beside = ("audit", tmp_path / "3.parquet", *kept[1:])
+    assert "0 of 2 brokers judged again" in run(*beside).stderr, "a log dir without identity is no broker"
     Path(list_runs(str(tmp_path / "history"))[-1].path("findings")).write_bytes(b"PAR1")
     damaged = run(*kept)
     assert (damaged.exit_code, damaged.stdout) == (2, "")
