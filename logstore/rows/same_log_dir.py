@@ -182,18 +182,18 @@ def _away_under_another_name(scans: Sequence[_Row], found: Mapping[int, OtherPla
         for each in found.values()
         if each.is_certain and each.newer.log_dir == each.older.log_dir
     }
+    at_path: dict[str, list[tuple[int, _Row]]] = {}
+    for number, row in enumerate(scans):
+        if _tells_its_broker(row) and id(row) not in found:
+            at_path.setdefault(row["log_dir"], []).append((number, row))
     for number, away in enumerate(scans):
         if _tells_its_broker(away) or not away["host"]:
             continue
-        at_path = (
-            row
-            for row in scans[number + 1 :]
-            if row["log_dir"] == away["log_dir"] and _tells_its_broker(row) and id(row) not in found
-        )
         former = [
             row
-            for row in at_path
-            if is_one_host(away["host"], row["host"] or "") or (away["host"], row["host"]) in renamed
+            for place, row in at_path.get(away["log_dir"], ())
+            if place > number
+            and (is_one_host(away["host"], row["host"] or "") or (away["host"], row["host"]) in renamed)
         ]
         # Of several brokers' disks nothing tells which one it was, and none is given up.
         if len({(row["cluster_id"], row["node_id"]) for row in former}) == 1:
