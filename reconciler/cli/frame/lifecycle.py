@@ -128,11 +128,9 @@ def carry_out(command: str, given: Mapping[str, Any], function: str = "run") -> 
     return ended
 
 
-_BEGUN = "logstore.begun"
-"""Where the context of a call keeps that the command is loaded, and does something."""
-
-JSON_ASKED = "logstore.json"
-"""Where the context of a call keeps whether ``--json`` was given, before the name of the verb or behind it."""
+_BEGUN, JSON_ASKED = "logstore.begun", "logstore.json"
+"""Where the context of a call keeps that the command is loaded, and does something; and whether ``--json`` was given,
+before the name of the verb or behind it."""
 
 
 def note_json(context: click.Context, _: click.Parameter, given: bool) -> None:
