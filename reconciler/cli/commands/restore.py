@@ -226,12 +226,7 @@ def _planned_restores(
         The plan, and the log dirs that were not given and should be, with a blank for those whose path is not known;
         None: nothing stays for the want of one.
     """
-    chosen = []
-    for view in views:
-        try:
-            chosen += [(view, staged) for staged in find_staged(view, fallback) if wanted.chooses(staged)]
-        except OSError as error:
-            opened.refuse(f"{view.path}: what is staged cannot be listed: {error.strerror}", Exit.PARTLY_FAILED)
+    chosen = _chosen(views, wanted, fallback, opened)
     if wanted.was is not None and len(chosen) != 1:
         raise UsageError(f"--as says what one directory was, and {len(chosen)} were chosen: name one with --location")
     if not chosen:
@@ -262,6 +257,23 @@ def _planned_restores(
         searches[brokers[now.log_dir.path]] for was, now in zip(planned, checked, strict=True) if was.to and not now.to
     ]
     return checked, list(dict.fromkeys(path for search in stays for path in search.other_log_dirs)) if stays else None
+
+
+def _chosen(
+    views: Sequence[LogDirView], wanted: RestoreChoice, fallback: FallbackRecords, opened: OpenedLogDirs
+) -> list[tuple[LogDirView, Staged]]:
+    """List what is chosen of all that is staged, each with its log dir."""
+    found = []
+    for view in views:
+        try:
+            found += [(view, staged) for staged in find_staged(view, fallback)]
+        except OSError as error:
+            opened.refuse(f"{view.path}: what is staged cannot be listed: {error.strerror}", Exit.PARTLY_FAILED)
+    chosen = [(view, staged) for view, staged in found if wanted.chooses(staged)]
+    if wanted.everything and found and not chosen:
+        left = count(len(found), "directory has", "directories have")
+        warn(f"{left} no record here, and --all leaves out what has none: name one with --location")
+    return chosen
 
 
 def _left_as_stray(view: LogDirView, staged: Staged) -> PlannedRestore:

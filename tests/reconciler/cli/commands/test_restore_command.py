@@ -123,8 +123,13 @@ def test_nothing_comes_back_that_was_not_chosen(run: Run, log_dir: str) -> None:
 
 def test_a_stray_is_adopted_when_it_is_named_and_never_with_all_the_others(run: Run, log_dir: str) -> None:
     name = stray(log_dir)
-    run("restore", log_dir, "--all")
+    assert "no record" not in run("restore", log_dir, "--all").stderr
     assert Path(log_dir, name).is_dir()
+    alone = run("restore", log_dir, "--all")
+    assert alone.exit_code == 1
+    assert (
+        "1 directory has no record here, and --all leaves out what has none: name one with --location" in alone.stderr
+    )
     result = run("restore", log_dir, "--location", name)
     assert result.stdout == f"{log_dir}: restore {name} as orders-5: orders-5, topic ID unknown\n"
     assert Path(log_dir, "orders-5", "00000000000000000000.log").read_bytes() == b"x"
