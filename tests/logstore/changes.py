@@ -70,6 +70,14 @@ def fill_store(store: LogStore, *topics: str, topic_id: TopicId = ORDERS) -> Non
             store.write_offsets(CHECKPOINT, {at: 40 + partition})
 
 
+def filled_disks(folder: Path) -> list[Path]:
+    """A broker with two log dirs that are ours, and a topic of two partitions."""
+    paths = two_disks(folder)
+    with opened(*paths) as store:
+        fill_store(store, "orders")
+    return paths
+
+
 def look(paths: list[Path]) -> list[Picture]:
     """Give the contents of the log dirs, without marks that come and go."""
     return [without_copy_numbers(contents_as_told(path)) for path in paths]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -18,21 +19,21 @@ from reconciler.next_steps import CutShort
 
 def find_cut_short(log_dirs: Sequence[str]) -> CutShort | None:
     """Find what is begun and not finished; None: nothing is. Never raises."""
-    found = {path: intent for path in log_dirs if (intent := _read(path)) is not None}
+    found = [path for path in log_dirs if os.path.lexists(f"{path}/{INTENT_FILE}")]
     if not found:
         return None
-    intents = [intent for intent in found.values() if isinstance(intent, Intent)]
+    intents = [intent for path in found if (intent := _read(path)) is not None]
     sentence = intents[0].sentence if intents else "nobody can say which, for the file that says it cannot be read"
-    return CutShort(tuple(found), sentence, _scheme_after(intents, next(iter(found))))
+    return CutShort(tuple(found), sentence, _scheme_after(intents, found[0]))
 
 
-def _read(log_dir: str) -> Intent | str | None:
-    """Read what is begun in a log dir; None: nothing is; a text: why it cannot be read."""
+def _read(log_dir: str) -> Intent | None:
+    """Read what is begun in a log dir; None: that cannot be read, or has come to its end since."""
     try:
         data = read_small_file(f"{log_dir}/{INTENT_FILE}", INTENT_LIMIT)
         return None if data is None else parse_intent(data)
-    except (UnreadableFileError, DamagedFileError, OSError) as error:
-        return str(error)
+    except (UnreadableFileError, DamagedFileError, OSError):
+        return None
 
 
 def _scheme_after(intents: Sequence[Intent], log_dir: str) -> str:

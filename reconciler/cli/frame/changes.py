@@ -91,19 +91,18 @@ def _say_begun(log_dirs: tuple[str, ...]) -> Iterator[None]:
         ) from error
 
 
-def _begun(log_dirs: tuple[str, ...]) -> list[str]:
+def _begun(log_dirs: Iterable[str]) -> list[str]:
     """List the log dirs in which a change of many steps is begun."""
     return [path for path in log_dirs if os.path.lexists(f"{path}/{INTENT_FILE}")]
 
 
 def warn_unfinished(log_dirs: Iterable[str]) -> None:
     """Say of each log dir in which a change of many steps is begun that what is found there is half of it."""
-    for path in log_dirs:
-        if os.path.lexists(f"{path}/{INTENT_FILE}"):
-            warn(
-                f"{path}: a change of many steps is under way there, or was cut short by a crash, so what is found is "
-                "half of it; 'logstore doctor' says how it comes to its end"
-            )
+    for path in _begun(log_dirs):
+        warn(
+            f"{path}: a change of many steps is under way there, or was cut short by a crash, so what is found is half "
+            "of it; 'logstore doctor' says how it comes to its end"
+        )
 
 
 @contextmanager

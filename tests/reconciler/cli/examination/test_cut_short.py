@@ -18,8 +18,7 @@ from logstore.journal import INTENT_LIMIT
 from logstore.log_dir import LogDir
 from reconciler.cli.examination.cut_short import find_cut_short
 from reconciler.cli.frame import warn_unfinished
-from tests.logstore.changes import fill_store, two_disks
-from tests.logstore.engine import opened
+from tests.logstore.changes import filled_disks
 
 Run = Callable[..., Result]
 CHANGES = {
@@ -32,10 +31,7 @@ CHANGES = {
 @pytest.fixture
 def paths(tmp_path: Path) -> list[Path]:
     """Two disks of a broker with a topic."""
-    paths = two_disks(tmp_path)
-    with opened(*paths) as store:
-        fill_store(store, "orders")
-    return paths
+    return filled_disks(tmp_path)
 
 
 def steps(result: Result) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from click.testing import Result
 from layout.scheme import INTENT_FILE, UNCLEAN_FILE
 from logstore.fs import Disk
 from logstore.log_dir import LogDir
-from tests.logstore.changes import fill_store, lies, look, two_disks
+from tests.logstore.changes import filled_disks, lies, look
 from tests.logstore.engine import opened
 from tests.reconciler.cli.conftest import make_log_dir
 
@@ -25,10 +25,7 @@ Run = Callable[..., Result]
 @pytest.fixture
 def paths(tmp_path: Path) -> list[Path]:
     """Two disks of a broker with a topic."""
-    paths = two_disks(tmp_path)
-    with opened(*paths) as store:
-        fill_store(store, "orders")
-    return paths
+    return filled_disks(tmp_path)
 
 
 def test_a_namespace_is_created_listed_filled_and_deleted(paths: list[Path], run: Run) -> None:
