@@ -79,6 +79,12 @@ def finish_change(known: Situation) -> Iterator[Step]:
     if known.in_use:
         used = ", ".join(known.in_use)
         yield Step(f"a change of many steps is under way {where}, so wait until nobody uses {used}")
+    elif change.unread:
+        files = ", ".join(change.unread)
+        yield Step(
+            f"a change of many steps was cut short {where}, and nobody can finish it by {files}, which cannot be read: "
+            "look with 'logstore scan' at what has which name there, and remove that file"
+        )
     else:
         yield Step(
             f"a change of many steps was cut short {where}, so bring it to its end first, wholly done or wholly "

@@ -127,11 +127,13 @@ class CutShort:
         log_dirs: in which it is begun.
         sentence: what the change does.
         scheme: that the log dirs have once it is finished.
+        unread: the files of some that cannot be read, so that nobody can finish it there.
     """
 
     log_dirs: tuple[str, ...]
     sentence: str
     scheme: str
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,11 @@ def find_cut_short(log_dirs: Sequence[str]) -> CutShort | None:
     found = [path for path in log_dirs if os.path.lexists(f"{path}/{INTENT_FILE}")]
     if not found:
         return None
-    intents = [intent for path in found if (intent := _read(path)) is not None]
+    read = {path: _read(path) for path in found}
+    intents = [intent for intent in read.values() if intent is not None]
+    unread = tuple(f"{path}/{INTENT_FILE}" for path, intent in read.items() if intent is None)
     sentence = intents[0].sentence if intents else "nobody can say which, for the file that says it cannot be read"
-    return CutShort(tuple(found), sentence, _scheme_after(intents, found[0]))
+    return CutShort(tuple(found), sentence, _scheme_after(intents, found[0]), unread)
 
 
 def _read(log_dir: str) -> Intent | None:

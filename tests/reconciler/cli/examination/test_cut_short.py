@@ -100,7 +100,9 @@ def test_a_change_that_is_under_way_is_waited_for(paths: list[Path], run: Run, m
     assert (waiting["command"], again["command"]) == (None, f"logstore doctor {paths[0]} {paths[1]}")
 
 
-def test_a_file_that_cannot_be_read_says_that_a_change_is_not_finished_all_the_same(paths: list[Path]) -> None:
+def test_a_file_that_cannot_be_read_says_that_a_change_is_not_finished_all_the_same(
+    paths: list[Path], run: Run
+) -> None:
     assert find_cut_short([str(path) for path in paths]) is None
     (paths[1] / INTENT_FILE).write_bytes(b"{}")
     found = find_cut_short([str(path) for path in paths])
@@ -110,3 +112,6 @@ def test_a_file_that_cannot_be_read_says_that_a_change_is_not_finished_all_the_s
     assert "cannot be read" in found.sentence
     os.truncate(paths[1] / INTENT_FILE, INTENT_LIMIT + 1)  # it takes no room
     assert find_cut_short([str(path) for path in paths]) == found
+    unread, again = steps(run("doctor", *paths, "--json"))
+    assert f"by {paths[1]}/{INTENT_FILE}, which cannot be read" in unread["why"]
+    assert (unread["command"], again["command"]) == (None, f"logstore doctor {paths[0]} {paths[1]}")
