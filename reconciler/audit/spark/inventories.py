@@ -6,11 +6,11 @@ what is plainly in order, which nearly everything is. The rest is judged by the 
 by Spark's join otherwise; either writes the findings as Parquet.
 
 Spark takes about as long to plan a query as to run it on a million rows, so it is only asked questions that take many
-machines to answer. The driver's DuckDB does the rest: it reads the rows of log dirs and internal directories, and adds
-up the findings; it passes over wanted replicas in their files, but never holds a table of them, unless a metadata
-source other than a saved table had to be decoded into one. What the verdicts of each broker rest on is noted there too,
-and an incremental audit gives the join only the inventories of the brokers to judge; whatever concerns the whole fleet
-is asked of all rows and all findings.
+machines to answer. The driver's DuckDB does the rest: it reads the rows of log dirs and internal directories, counts
+the directories of each log dir, a second for 30 million, and adds up the findings; it passes over wanted replicas in
+their files, but never holds a table of them, unless a metadata source other than a saved table had to be decoded into
+one. What the verdicts of each broker rest on is noted there too, and an incremental audit gives the join only the
+inventories of the brokers to judge; whatever concerns the whole fleet is asked of all rows and all findings.
 
 Trees become inventories here, because the data source ``kafka_log_dirs`` would bring the same rows into Spark one by
 one, only to have them written to disk. A task writes its inventory with Arrow, and only the path goes through Spark.
@@ -33,7 +33,7 @@ from reconciler.audit.dimension_tables import DISKS, keep_log_dirs, keep_metadat
 from reconciler.audit.duckdb_join import judge_unsettled, keep_earlier, observe_settled, register_wanted
 from reconciler.audit.incremental import files_to_judge, note_basis, read_basis
 from reconciler.audit.spark.exchange import Exchange, clear_folder
-from reconciler.audit.spark.join import find, rules, select, unsettled, unsettled_rows, unsettled_wanted
+from reconciler.audit.spark.join import find, rules, unsettled, unsettled_rows, unsettled_wanted
 from reconciler.audit.spark.log_dirs import (
     GROUPS_PER_CORE,
     LogDirs,
@@ -103,10 +103,7 @@ def judge_inventories(
     make_observed(small, paths, ask.superseded, ask.now_ms)
     brokers = keep_log_dirs(small)
     by_id = by_cluster(ask.states, {broker.cluster for broker in brokers})
-    by_driver = are_few(small, "rows")
-    if not by_driver:
-        small.register("counted", select(DISKS, {"rows": rows}).toArrow())
-    small.execute(f"CREATE TABLE disks AS {DISKS if by_driver else 'FROM counted'}")
+    small.execute(f"CREATE TABLE disks AS {DISKS}")
     keep_metadata(small, by_id, speaking(by_id, brokers), registered_log_dirs(by_id))
     write_topics(small, by_id, ask.topics)
     files = replica_files(by_id, exchange.folder)
@@ -116,19 +113,20 @@ def judge_inventories(
     judged = rows
     if kept and again:
         judged = rows_again(own, small, inventory_frame(own, again, ask.superseded, ask.now_ms, exchange.give))
+    is_settled = False
     if kept and not again:
         clear_folder(ask.findings)
     else:
         replicas = replica_frame(own, by_id, files, exchange.give)
         frames = {"replicas": replicas, "topics": read_topics(own, ask, exchange), "rows": judged}
         frames["brokers"] = broker_frame(own, small, some=kept > 0)
-        if _judge(small, ask, frames, exchange) and not kept:
-            observe_settled(small)
-            by_driver = True
+        is_settled = _judge(small, ask, frames, exchange) and not kept
+    if is_settled:
+        observe_settled(small)
     if kept:
         write_kept(small, ask.findings)
     basis = () if ask.contents is None else read_basis(small)
-    return JudgedFleet(by_id, None if by_driver else rows, kept, basis)
+    return JudgedFleet(by_id, None if is_settled or are_few(small, "rows") else rows, kept, basis)
 
 
 def _judge(

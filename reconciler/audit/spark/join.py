@@ -126,11 +126,11 @@ _MET = f"""
     SELECT {BY_NAME}, coalesce(o.copies, 0) AS copies, coalesce(o.hash, d.hash) AS hash,
            coalesce({SAME_NAME}, false) AS same_name
     FROM (SELECT *, count(*) OVER (PARTITION BY hash) AS copies
-          FROM (SELECT *, {_HASH} AS hash FROM observed WHERE kind = 'live')) o
+          FROM (SELECT *, {_HASH} AS hash FROM observed WHERE kind = 'live' OR kind IN {_BESIDE_LIVE})) o
     FULL OUTER JOIN desired d ON o.hash = d.hash
 """
-"""Live directories and wanted replicas of one hash: a sort by one number is what Spark does best. Other partitions of
-the same hash show as copies or under another name."""
+"""Live directories, those beside them and wanted replicas of one hash: a sort by one number is what Spark does best.
+Other partitions of the same hash show as copies or under another name, and so does what lies beside a live one."""
 
 _UNSETTLED = "SELECT d.* FROM desired d LEFT SEMI JOIN unsettled u ON d.hash = u.hash"
 
@@ -206,9 +206,8 @@ def unsettled(frames: Mapping[str, DataFrame]) -> DataFrame:
     """
     met = select("SELECT * FROM met", frames, {**SPARK_VIEWS, "met": _MET})
     named = met.where(~sf.col("same_name") | is_worth_a_look(SparkDialect()))
-    beside = select(f"SELECT * FROM observed WHERE kind IN {_BESIDE_LIVE}", frames, SPARK_VIEWS)
     not_live = met.sparkSession.range(1 - _NOT_LIVE, 1)
-    return named.select("hash").union(beside.select(sf.expr(_HASH))).union(not_live).distinct()
+    return named.select("hash").union(not_live).distinct()
 
 
 def unsettled_rows(frames: Mapping[str, DataFrame]) -> DataFrame:

@@ -124,7 +124,7 @@ def register_found(small: duckdb.DuckDBPyConnection, findings: str) -> None:
 
 
 FEW_ROWS = 5_000_000
-"""Up to this many rows of directories the driver's DuckDB judges, counts or searches itself, sooner than Spark."""
+"""Up to this many rows of directories the driver's DuckDB judges or searches itself, sooner than Spark."""
 
 
 def are_few(small: duckdb.DuckDBPyConnection, *tables: str) -> bool:
