@@ -12,7 +12,7 @@ import re
 from layout.errors import NumberFormatError, excerpt
 
 # Java reads UTF-16 units, so digits above U+FFFF, which take two units, are no digits to it.
-_INTEGER = re.compile(r"[+-]?(?:(?=[\u0000-\uffff])\d)+")
+_INTEGER = re.compile(r"[+-]?(?:(?![\U00010000-\U0010ffff])\d)+")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _LONGEST_INT64 = 19
 

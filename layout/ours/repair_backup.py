@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -46,7 +45,7 @@ _SUM = re.compile(r"[0-9a-f]{64}")
 
 def sum_of(data: bytes | None) -> str:
     """Give the SHA-256 of a file's bytes in hex, or ``missing`` for no file."""
-    return MISSING if data is None else hashlib.sha256(data).hexdigest()
+    return MISSING if data is None else _sha256(data)
 
 
 def is_sum(text: str) -> bool:
@@ -175,7 +174,13 @@ def merged_backups(old: RepairBackup, new: Sequence[KeptFile]) -> RepairBackup:
 
 def _check_sum(fields: Mapping[str, object]) -> str:
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return _sha256(text.encode("ascii"))
+
+
+def _sha256(data: bytes) -> str:
+    import hashlib  # which takes 4 ms to load, and this module is loaded wherever a log dir is read
+
+    return hashlib.sha256(data).hexdigest()
 
 
 def _file(fields: Mapping[str, object], reasons: list[str]) -> KeptFile:

@@ -7,7 +7,6 @@ purge look there too. Without that folder, nothing can be staged on a disk that 
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -88,4 +87,6 @@ class FallbackRecords:
 
 def _key(log_dir: str) -> str:
     """Make a folder name from the path of a log dir: two log dirs of one machine never share one."""
+    import hashlib  # which takes 4 ms to load, and mostly there is no folder
+
     return hashlib.sha256(log_dir.encode("utf-8", "surrogateescape")).hexdigest()[:32]

@@ -22,7 +22,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import reduce
-from hashlib import file_digest, sha256
 from operator import or_
 from typing import Any, BinaryIO
 
@@ -135,6 +134,8 @@ def inventory_content(path: str) -> str:
     Raises:
         InventoryError: the file cannot be read.
     """
+    from hashlib import file_digest, sha256
+
     import pyarrow.parquet as pq
 
     try:

@@ -15,10 +15,8 @@ with it.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
@@ -50,6 +48,8 @@ class ScanName(NamedTuple):
 
 def name_of_scan(log_dirs: Sequence[Mapping[str, Any]]) -> str:
     """Name the inventory of some log dirs below its folder, by their ``log_dir`` rows, at least one."""
+    from hashlib import sha256  # here, because every command asks this module what an inventory is named
+
     brokers = {(row["cluster_id"], row["node_id"]) for row in log_dirs} - {(None, None)}
     cluster, node = brokers.pop() if len(brokers) == 1 else (None, None)
     scanned_ms = min(row["scanned_ms"] for row in log_dirs)
@@ -99,6 +99,8 @@ def write_scan(tables: Iterable[pa.Table], target: str) -> tuple[str, int]:
         for table in tables:
             log_dirs.extend(row for row in table.slice(0, 1).to_pylist() if row["kind"] == Kind.LOG_DIR)
             yield table
+
+    import tempfile
 
     with tempfile.NamedTemporaryFile(prefix="logstore-scan-", suffix=".parquet") as file:
         rows = write_inventory(noted(), file, InventoryForm.PARQUET)  # type: ignore[arg-type]

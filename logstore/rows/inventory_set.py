@@ -16,7 +16,6 @@ import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from logstore.errors import InventoryError, InventoryStoreError, StoreDownError
@@ -51,6 +50,8 @@ class Copies:
         with self._making:
             if self._folder is not None:
                 return
+            from tempfile import TemporaryDirectory
+
             try:
                 folder = TemporaryDirectory(prefix="logstore-inventories-", dir=self._parent)
             except OSError as error:

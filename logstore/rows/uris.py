@@ -5,15 +5,14 @@ Endpoint, region and credentials come from the environment, as Arrow and the sto
 ``s3://bucket/folder/?endpoint_override=HOST:PORT&scheme=http``. Arrow itself tries again what a store fails at, for a
 time that is bounded.
 
-Arrow's file systems are loaded only where a URI is given.
+Arrow's file systems are loaded only where a URI is given, and so is what else only a store needs: every scan asks this
+module whether a path is a URI.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
-import socket
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
@@ -172,7 +171,8 @@ def put(path: str, uri: str) -> None:
         draft = f"{target}.{Disk().unique()}{TEMPORARY}"
         try:
             with system.open_output_stream(draft, compression=None) as out:
-                shutil.copyfileobj(source, out, STORE_BYTES_AT_ONCE)
+                while data := source.read(STORE_BYTES_AT_ONCE):
+                    out.write(data)
             _sync(system, draft)
             system.move(draft, target)
         except BaseException:
@@ -234,6 +234,8 @@ def open_uri(uri: str) -> tuple[FileSystem, str]:
 
 
 def _open(uri: str) -> tuple[FileSystem, str]:
+    import shutil
+
     from pyarrow.fs import FileSystem
 
     scheme = _scheme(uri)
@@ -266,6 +268,8 @@ def _may_have_google_credentials(uri: str) -> bool:
     given = any(map(os.environ.get, (*_GOOGLE, *_GOOGLE_ELSEWHERE))) or os.path.exists(os.path.expanduser(_GOOGLE_FILE))
     if given or "@" in urlsplit(uri).netloc or "endpoint_override" in uri:
         return True
+    import socket
+
     try:
         socket.getaddrinfo(_GOOGLE_HOST, 80)
     except OSError:

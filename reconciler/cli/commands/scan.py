@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -98,6 +97,8 @@ def _check_place(output: str, form: Format, inputs: Inputs) -> None:
         raise UsageError(f"-o {output} takes inventories, which are Parquet: leave out --format {form}, or name a file")
     if inputs.inventories.files:
         raise UsageError(f"{inputs.inventories.files[0]} is an inventory already: copy it there as it is")
+    import tempfile  # which loads compressions
+
     refuse_inside(tempfile.gettempdir(), inputs.log_dirs, "set TMPDIR to another place for temporary files")
     if is_uri(output):
         if not output.partition("?")[0].endswith(("/", ".parquet")):

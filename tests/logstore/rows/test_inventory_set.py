@@ -24,7 +24,6 @@ from logstore.rows import (
     write_inventory,
     write_scan,
 )
-from logstore.rows import inventory_set as inventory_set_module
 from logstore.rows.inventory_set import Copies
 from logstore.rows.same_log_dir import TOGETHER_MS
 from logstore.rows.uris import put
@@ -234,7 +233,7 @@ def test_copies_that_threads_need_together_lie_in_one_folder(monkeypatch: pytest
         all_there.wait(PATIENCE_S)
         copies.prepare()
 
-    monkeypatch.setattr(inventory_set_module, "TemporaryDirectory", slow)
+    monkeypatch.setattr("tempfile.TemporaryDirectory", slow)
     copies = Copies(str(tmp_path))
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(need, [copies] * 4))
