@@ -41,8 +41,13 @@ _FRAME = struct.Struct("=iq")
 """Header of each result: the unit's number, and the number of bytes that follow."""
 
 _FORKING = threading.Lock()
-"""Held while the write end of a pipe is open here. A child that another thread forks would inherit it and keep it open,
-and then this process would not notice the death of the pipe's own child."""
+"""Held while the write end of a child's pipe is open here, and while :data:`_OPEN` changes. A child that another thread
+forks would inherit that end and keep it open, and then this process would not notice the death of the pipe's own
+child."""
+
+_OPEN: set[int] = set()
+"""The descriptors of all pools of this process. Each child inherits them, and closes all but its own queue's. Two pools
+at once would wait for ever otherwise: no queue ends while a child of the other pool could still put units in."""
 
 
 def processors() -> int:
@@ -102,7 +107,7 @@ def _run_children(
         try:
             for _ in range(jobs):
                 with suppress(OSError):  # a process that cannot be started costs no more than one that died
-                    children.append(_fork(worker, enter, queue, children))
+                    children.append(_fork(worker, enter, queue))
             given = _hand_out(units, queue)
             _keep_all([pipe for _, pipe in children], keep)
         finally:
@@ -126,13 +131,11 @@ def _hand_out(units: Iterable[Unit], queue: UnitQueue) -> list[Unit]:
     return given
 
 
-def _fork(
-    worker: Worker[Any, Any], enter: Callable[[], None], queue: UnitQueue, siblings: Iterable[tuple[int, int]]
-) -> tuple[int, int]:
+def _fork(worker: Worker[Any, Any], enter: Callable[[], None], queue: UnitQueue) -> tuple[int, int]:
     """Start one child; return its process ID and the read end of the pipe for its results, for :func:`_end_child`.
 
-    An error in the child is not passed on: its results are just incomplete. The child closes the pipes of its siblings,
-    so that each of them notices when this process no longer reads.
+    An error in the child is not passed on: its results are just incomplete. The child closes the pipes of all other
+    children, so that each of them notices when this process no longer reads.
 
     Raises:
         OSError: no process can be started.
@@ -150,12 +153,14 @@ def _fork(
         finally:
             if pid:
                 os.close(write)
-    if pid:
-        return pid, read
+        if pid:
+            _OPEN.add(read)
+            return pid, read
     # Whatever happens here, the child must not return into its parent's program: it ends in this function.
     try:
-        for descriptor in (read, *(pipe for _, pipe in siblings)):
+        for descriptor in (read, *(_OPEN - queue.descriptors)):
             os.close(descriptor)
+        _OPEN.intersection_update(queue.descriptors)
         enter()
         _hand_back(worker(queue.taken()), write)
     finally:
@@ -218,7 +223,7 @@ def _whole_results(received: bytearray) -> Iterator[tuple[int, Any]]:
 
 def _end_child(pid: int, pipe: int) -> None:
     """Close a child's pipe and wait for the child. One that still works, because this process gave up, is killed."""
-    os.close(pipe)
+    _closed(pipe)
     if os.waitpid(pid, os.WNOHANG)[0] == 0:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -238,13 +243,20 @@ class UnitQueue:
     __slots__ = ("_end", "_file", "_put", "_read", "_write")
 
     def __init__(self) -> None:
-        self._file = _shared_file()
-        try:
-            self._read, self._write = os.pipe()
-        except OSError:
-            os.close(self._file)
-            raise
+        with _FORKING:
+            self._file = _shared_file()
+            try:
+                self._read, self._write = os.pipe()
+            except OSError:
+                os.close(self._file)
+                raise
+            _OPEN.update(self.descriptors)
         self._end = self._put = 0
+
+    @property
+    def descriptors(self) -> set[int]:
+        """What is open of it in this process."""
+        return {self._file, self._read, self._write} - {-1}
 
     def __enter__(self) -> Self:
         return self
@@ -295,7 +307,9 @@ def _shared_file() -> int:
 
 
 def _closed(descriptor: int) -> int:
-    """Close a descriptor, if it is open; return -1 in its place."""
+    """Close a descriptor of a pool, if it is open; return -1 in its place."""
     if descriptor >= 0:
-        os.close(descriptor)
+        with _FORKING:
+            _OPEN.discard(descriptor)
+            os.close(descriptor)
     return -1

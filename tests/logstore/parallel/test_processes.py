@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logstore.parallel import can_fork, processors, spread
+from logstore.parallel import can_fork, processes, processors, spread
 from logstore.parallel.processes import UnitQueue
 from logstore.tunables import PIPE_BYTES
 from tests.logstore.children import child, ended_well
@@ -65,6 +66,32 @@ def test_so_many_other_processes_work_and_this_one_takes_what_they_hand_back(tmp
     assert {taker for _, taker in workers} == {os.getpid()}
     assert len({worker for worker, _ in workers} - {os.getpid()}) == jobs
     assert (os.getpid() in {worker for worker, _ in workers}) == (jobs == 0)
+
+
+def test_two_pools_at_once_do_not_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2, timeout=PATIENCE_S)
+
+    class Meeting(UnitQueue):
+        def __init__(self) -> None:
+            super().__init__()
+            both.wait()  # no child is forked before the queues of both are open
+
+    monkeypatch.setattr(processes, "UnitQueue", Meeting)
+    results: dict[int, list[bytes]] = {}
+
+    def units(pool: int) -> Iterator[int]:
+        both.wait()  # and no queue is finished before the children of both are forked
+        yield from range(pool, pool + 5)
+
+    def work(pool: int) -> None:
+        results[pool] = spread(_square, units(pool), 2, _taken)
+
+    threads = [threading.Thread(target=work, args=(pool,), daemon=True) for pool in (0, 10)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(PATIENCE_S)
+    assert results == {pool: [str(n * n).encode() for n in range(pool, pool + 5)] for pool in (0, 10)}
 
 
 def _comes(pipe: int) -> bool:
