@@ -7,8 +7,8 @@ tests of one file share a browser.
 
 The first round's folders lie in memory where there is enough of it: on a disk, these tests wait for it three quarters
 of their time. What only a disk can show is in the third round, and on the file systems that the tests of power cuts
-mount. With ``LOGSTORE_NO_SKIPS=1`` whatever is left out, by a marker or by a skip, is a
-failure, but for what is excepted with a reason.
+mount. A test that never ends fails, and where its threads stand is shown. With ``LOGSTORE_NO_SKIPS=1`` whatever is left
+out, by a marker or by a skip, is a failure, but for what is excepted with a reason.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ EXCEPTED = {"root", "browser", "groff", "promtool", "systemd", "shells"}
 """Markers that may be left out all the same: no set-up gives root, and ``.ci/run`` installs the others where it may."""
 IN_MEMORY_FROM = 8 << 30
 """Bytes of memory that must be free to keep the folders of the first round there; they grow to 3 GB."""
+HANGS_AFTER_S = 1200
+"""Seconds after which a test counts as one that never ends; the longest ones take a tenth of that on a slow machine."""
 NOTHING_SELECTED = 5
 """pytest's exit code when no test was collected."""
 
@@ -77,6 +79,11 @@ def rounds(skipped: Sequence[str], asked: str, processes: Sequence[str]) -> list
     return found if set(BY_FILE) <= set(skipped) else [*found, third]
 
 
+def ending(seconds: float) -> list[str]:
+    """The pytest arguments that end the process of a test that takes so long, and show where its threads stand."""
+    return [f"--override-ini=faulthandler_{each}" for each in (f"timeout={seconds}", "exit_on_timeout=true")]
+
+
 @contextmanager
 def folders_in_memory(asked: Sequence[str]) -> Iterator[list[str]]:
     """The pytest argument that keeps the folders of tests in memory while this is entered.
@@ -109,7 +116,8 @@ def main(arguments: Sequence[str]) -> int:
     plugins = ["-p", "tools.no_skips"] if strict else []
     codes: list[int] = []
     for selection in rounds(tuple(reasons), known.asked, ["-n", known.processes]):
-        command = [sys.executable, "-m", "pytest", "--import-mode=importlib", *plugins, *selection, *others]
+        settings = ["--import-mode=importlib", *ending(HANGS_AFTER_S), *plugins]
+        command = [sys.executable, "-m", "pytest", *settings, *selection, *others]
         with ExitStack() as stack:
             place = [] if codes else stack.enter_context(folders_in_memory(others))
             codes.append(subprocess.run([*command, *place], cwd=ROOT, check=False).returncode)

@@ -158,3 +158,17 @@ def test_a_skip_fails_the_run_and_an_expected_failure_does_not(
     )
     assert done.returncode == code, done.stdout + done.stderr
     assert ("counts as a failure" in done.stdout) == (code == 1)
+
+
+def test_a_test_that_never_ends_fails_and_shows_where_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "test_suite.py").write_text(
+        "import time\n\ndef test_that_passes(): pass\n\ndef test_that_hangs(): time.sleep(10_000)\n"
+    )
+    command = [sys.executable, "-m", "pytest", *run_tests.ending(1), "-p", "xdist", "-n", "2", "-c", "/dev/null"]
+    places = ["-p", "no:cacheprovider", "--rootdir", str(tmp_path), f"--basetemp={tmp_path}/folders", str(tmp_path)]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run([*command, *places], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "crashed while running 'test_suite.py::test_that_hangs'" in done.stdout
+    assert "1 failed, 1 passed" in done.stdout
+    assert "Timeout (0:00:01)!" in done.stderr and "in test_that_hangs" in done.stderr
