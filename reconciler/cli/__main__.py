@@ -18,6 +18,9 @@ def main() -> None:
     """Run the command line and leave with its exit code; an interrupt while it is loaded is a sentence too."""
     is_loaded = False
     try:
+        from reconciler.cli.signals import heed_interrupt, interrupt_after_imports
+
+        interrupt_after_imports()
         other = _in_place_of_ours()
         if other is not None:
             print(
@@ -28,6 +31,7 @@ def main() -> None:
             sys.exit(_USAGE)
         from reconciler.cli.verbs import run
 
+        heed_interrupt()
         is_loaded = True
         run()
     except KeyboardInterrupt:

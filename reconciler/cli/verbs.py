@@ -9,13 +9,12 @@ from __future__ import annotations
 import atexit
 import gc
 import os
-import signal
 import sys
 
 import click
 
 from logstore.parallel import do_without_pandas
-from reconciler.cli.frame import SETTINGS, Commands, interrupt_on_signals, note_json
+from reconciler.cli.frame import SETTINGS, Commands, note_json
 from reconciler.cli.settings import (
     DEFAULT_PLACES,
     GENERAL,
@@ -25,6 +24,7 @@ from reconciler.cli.settings import (
     choose_log_format,
     read_settings,
 )
+from reconciler.cli.signals import ignore_signals, interrupt_on_signals
 
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
@@ -155,12 +155,6 @@ def logstore(context: click.Context, settings_file: str | None, log_format: str 
 add_verbosity(logstore)
 
 
-def _ignore_ending_signals() -> None:
-    """Let no signal change the exit code while Python takes apart what was loaded: all is done and said by then."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-
-
 def run() -> None:
     """Run the command line and leave with its exit code."""
     for stream in (sys.stdout, sys.stderr):
@@ -174,5 +168,5 @@ def run() -> None:
     # SIGTERM and SIGHUP end a command as Ctrl-C does: with a sentence and an exit code, and without temporary files.
     interrupt_on_signals()
     # It is registered first, so it is called last.
-    atexit.register(_ignore_ending_signals)
+    atexit.register(ignore_signals)
     logstore(prog_name="logstore")

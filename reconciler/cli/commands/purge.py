@@ -23,7 +23,6 @@ from reconciler.cli.frame import (
     fallback_records,
     is_location,
     log_dirs_in,
-    on_signals,
     parse_rate,
     read_policy,
     say,
@@ -36,6 +35,7 @@ from reconciler.cli.frame import (
 )
 from reconciler.cli.monitoring import MetricsFile, PurgeProgress
 from reconciler.cli.settings import Level, Verbosity, verbosity
+from reconciler.cli.signals import on_signals
 from reconciler.errors import UsageError
 from reconciler.metrics import read_purge
 from reconciler.next_steps import Call, Step, step_of_strays

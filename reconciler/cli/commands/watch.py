@@ -27,12 +27,12 @@ from reconciler.cli.frame import (
     choose_metadata,
     destination,
     is_output_unread,
-    on_signals,
     say,
     say_warnings,
     sort_log_dirs,
 )
 from reconciler.cli.monitoring import WatchMetrics, metrics_endpoint, parse_address
+from reconciler.cli.signals import on_signals
 from reconciler.text import count
 from reconciler.verdicts import Doubt, Times, doubt_of
 from reconciler.watch import VerdictChange, VerdictWatch, WatchedMetadata, machine_ms, verdict_changes

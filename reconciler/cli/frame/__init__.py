@@ -1,4 +1,4 @@
-"""The options, inputs, output, exit codes and signals that commands share."""
+"""The options, inputs, output and exit codes that commands share."""
 
 from typing import TYPE_CHECKING
 
@@ -46,11 +46,9 @@ if TYPE_CHECKING:
         abandon_output,
         carry_out,
         detail,
-        interrupt_on_signals,
         is_output_unread,
         may_be_unread,
         note_json,
-        on_signals,
         say,
         say_incomplete,
         say_step,
@@ -120,8 +118,8 @@ else:
             ),
             "lifecycle": (
                 "SETTINGS", "Commands", "Exit", "InterruptedRunError", "PartlyFailedError", "abandon_output",
-                "carry_out", "detail", "interrupt_on_signals", "is_output_unread", "may_be_unread", "note_json",
-                "on_signals", "say", "say_incomplete", "say_step", "say_warnings", "since", "warn",
+                "carry_out", "detail", "is_output_unread", "may_be_unread", "note_json", "say", "say_incomplete",
+                "say_step", "say_warnings", "since", "warn",
             ),
             "metadata": ("NO_METADATA", "choose_metadata", "say_problems"),
             "options": (
@@ -148,15 +146,14 @@ __all__ = [
     "PathInLogDir", "Returning", "SecondLook", "SuggestingGroup", "TwinSearch", "abandon_output", "ask_again",
     "broker_in_question", "broker_options", "carry_out", "change_options", "change_store", "check_locations",
     "check_output", "check_question", "choose_metadata", "closed_at", "describe_staged", "destination", "detail",
-    "fallback_records", "fallback_records_option", "find_log_dirs", "fit_address_space", "forbidden_in",
-    "interrupt_on_signals", "is_given", "is_inventory", "is_location", "is_of_settings", "is_output_unread",
-    "is_standard", "location_among", "log_dir_of_path", "log_dirs_in", "may_be_unread", "metadata_option", "note_json",
-    "of_this_machine", "on_signals", "open_page", "output_options", "parse_duration_option", "parse_rate",
-    "parse_share", "parse_size", "passed_on_fallback_option", "passed_on_options", "policy_option", "read_inputs",
-    "read_policy", "refuse_inside", "refuse_part_of_log_dir", "refuse_unrecovered", "report_closed",
-    "report_unreadable", "run_embedded", "run_join", "run_spark", "say", "say_assumed_release", "say_in_use",
-    "say_incomplete", "say_problems", "say_step", "say_warnings", "say_went_back", "scan_options", "show_busy",
-    "show_text", "since", "sort_inputs", "sort_log_dirs", "sort_paths", "tell_of", "user_name", "warn",
-    "warn_unfinished", "why_in_use", "with_progress", "without_settings", "words_of_call", "write_change",
-    "write_document", "write_rows",
+    "fallback_records", "fallback_records_option", "find_log_dirs", "fit_address_space", "forbidden_in", "is_given",
+    "is_inventory", "is_location", "is_of_settings", "is_output_unread", "is_standard", "location_among",
+    "log_dir_of_path", "log_dirs_in", "may_be_unread", "metadata_option", "note_json", "of_this_machine", "open_page",
+    "output_options", "parse_duration_option", "parse_rate", "parse_share", "parse_size", "passed_on_fallback_option",
+    "passed_on_options", "policy_option", "read_inputs", "read_policy", "refuse_inside", "refuse_part_of_log_dir",
+    "refuse_unrecovered", "report_closed", "report_unreadable", "run_embedded", "run_join", "run_spark", "say",
+    "say_assumed_release", "say_in_use", "say_incomplete", "say_problems", "say_step", "say_warnings", "say_went_back",
+    "scan_options", "show_busy", "show_text", "since", "sort_inputs", "sort_log_dirs", "sort_paths", "tell_of",
+    "user_name", "warn", "warn_unfinished", "why_in_use", "with_progress", "without_settings", "words_of_call",
+    "write_change", "write_document", "write_rows",
 ]  # fmt: skip

@@ -4,9 +4,6 @@ Heavy imports (pyarrow, duckdb, rich) belong to the commands, so ``logstore --he
 
 Every error becomes one sentence on standard error; a traceback is shown only on request. Usage errors of click itself
 (an unknown option, a missing argument) are left to click, which reports them and exits with 2 as well.
-
-A signal that the process ignores stays ignored: whoever starts a command with ``nohup`` wants it to outlive the
-terminal, and a shell script makes its background processes ignore Ctrl-C.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -42,6 +39,7 @@ from reconciler.cli.settings import (
     is_said,
     log_line,
 )
+from reconciler.cli.signals import heed_interrupt
 from reconciler.errors import ReconcilerError, UsageError
 
 if TYPE_CHECKING:
@@ -117,6 +115,7 @@ def carry_out(command: str, given: Mapping[str, Any], function: str = "run") -> 
     try:
         with _engine_lines():
             act = getattr(importlib.import_module(f"reconciler.cli.commands.{command}"), function)
+            heed_interrupt()
             context.meta[_BEGUN] = True
             ended: Exit = act(**given)
     except UsageError as error:
@@ -219,9 +218,6 @@ def since(began: float) -> str:
     """Say how long something took that began at a time of :func:`time.monotonic`."""
     return f"after {time.monotonic() - began:.2f} s"
 
-
-ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The signals that end a command."""
 
 TRACEBACK_VARIABLE = "LOGSTORE_TRACEBACK"
 """Set this in the environment to see where an error came from."""
@@ -425,24 +421,3 @@ def say_warnings(*loggers: str, silent: bool = False) -> Iterator[None]:
     finally:
         for name in loggers:
             logging.getLogger(name).removeHandler(handler)
-
-
-@contextmanager
-def on_signals(act: Callable[[int], object]) -> Iterator[None]:
-    """Call ``act`` with the number of each signal that would end the command, in the main thread."""
-    former = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
-    heeded = [number for number, handler in former.items() if handler is not signal.SIG_IGN]
-    for number in heeded:
-        signal.signal(number, lambda caught, _: act(caught))
-    try:
-        yield
-    finally:
-        for number in heeded:
-            signal.signal(number, former[number])
-
-
-def interrupt_on_signals() -> None:
-    """Let every signal that would end the command interrupt it as Ctrl-C does, with all clean-up on the way out."""
-    for number in ENDING_SIGNALS[1:]:
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)

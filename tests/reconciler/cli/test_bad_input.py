@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -286,12 +287,21 @@ def test_no_permission(process, cluster, bound, args: tuple[str, ...], code: Exi
     assert "Traceback" not in result.stderr
 
 
+def until_asleep(pid: int) -> None:
+    """Wait until a process waits: a signal that comes just before is heard when it has waited, which may be never."""
+    looks_asleep = 0
+    while looks_asleep < 3:
+        is_asleep = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("S")
+        looks_asleep = looks_asleep + 1 if is_asleep else 0
+        time.sleep(0.02)
+
+
 @pytest.mark.usefixtures("every_signal_heard")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_is_reported_and_leaves_nothing_behind(cluster, tmp_path: Path, number: signal.Signals) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    # Nobody reads from this FIFO, so the run surely waits there when the signal comes.
+    # Nobody reads from this FIFO, so the run waits there for ever.
     os.mkfifo(cluster.folder / "out")
     command = [sys.executable, "-m", "reconciler.cli", "audit", *cluster.log_dirs, "--metadata", "none"]
     with subprocess.Popen(
@@ -299,8 +309,8 @@ def test_an_interrupt_is_reported_and_leaves_nothing_behind(cluster, tmp_path: P
         cwd=REPOSITORY, env={**os.environ, "TMPDIR": str(temporary)}, stderr=subprocess.PIPE, text=True,
     ) as running:  # fmt: skip
         assert running.stderr is not None
-        while "(embedded)" not in running.stderr.readline():
-            pass
+        assert any("(embedded)" in line for line in iter(running.stderr.readline, ""))
+        until_asleep(running.pid)
         running.send_signal(number)
         rest = running.stderr.read()
     assert (running.returncode, rest.count("interrupted")) == (Exit.INTERRUPTED, 1)

@@ -8,11 +8,10 @@ import logging
 import os
 import re
 import resource
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,9 +29,7 @@ from reconciler.cli.frame import (
     SuggestingGroup,
     abandon_output,
     detail,
-    interrupt_on_signals,
     may_be_unread,
-    on_signals,
     say,
     say_incomplete,
     say_step,
@@ -40,11 +37,10 @@ from reconciler.cli.frame import (
     since,
     warn,
 )
-from reconciler.cli.frame.lifecycle import ENDING_SIGNALS, TRACEBACK_VARIABLE, sentences
+from reconciler.cli.frame.lifecycle import TRACEBACK_VARIABLE, sentences
 from reconciler.cli.settings import Level, Verbosity, choose_verbosity
 from reconciler.errors import EngineUnavailableError, MetadataError, RefusedError, UsageError
 from reconciler.next_steps import Call, Step
-from tests.patience import PATIENCE_S
 
 Run = Callable[..., Result]
 HEAVY = ("pyarrow", "duckdb", "rich", "jinja2", "pyspark", "orjson", "pandas")
@@ -260,60 +256,6 @@ def test_prose_that_nobody_hears_changes_no_exit_code(monkeypatch: pytest.Monkey
     with pytest.raises(click.exceptions.Exit) as left, sentences():
         raise UsageError("no such thing")
     assert left.value.exit_code == Exit.USAGE
-
-
-@pytest.fixture
-def hangup_is_nothing() -> Iterator[None]:
-    former = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    yield
-    signal.signal(signal.SIGHUP, former)
-
-
-@pytest.mark.parametrize("number", ENDING_SIGNALS)
-def test_each_is_reported_by_its_number_and_things_are_as_before_afterwards(number: signal.Signals) -> None:
-    former = signal.getsignal(number)
-    heard: list[int] = []
-    with on_signals(heard.append):
-        os.kill(os.getpid(), number)
-    assert heard == [number]
-    assert signal.getsignal(number) is former
-
-
-def test_one_that_is_nothing_to_the_process_stays_nothing(hangup_is_nothing: None) -> None:
-    heard: list[int] = []
-    with on_signals(heard.append):
-        os.kill(os.getpid(), signal.SIGHUP)
-        os.kill(os.getpid(), signal.SIGTERM)
-    assert heard == [signal.SIGTERM]
-    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-
-
-@pytest.mark.parametrize("number", ENDING_SIGNALS)
-def test_each_interrupts_where_nothing_else_is_asked_for(number: signal.Signals) -> None:
-    interrupt_on_signals()
-    with pytest.raises(KeyboardInterrupt):
-        os.kill(os.getpid(), number)
-
-
-def test_what_is_nothing_to_the_process_interrupts_nothing(hangup_is_nothing: None) -> None:
-    interrupt_on_signals()
-    os.kill(os.getpid(), signal.SIGHUP)
-    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-
-
-def test_a_watch_under_nohup_outlives_its_terminal(cluster, hangup_is_nothing: None) -> None:
-    command = [sys.executable, "-m", "reconciler.cli", "watch", cluster.log_dirs[0], "--metadata", "none"]
-    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watch:
-        assert watch.stderr is not None
-        while b"watching" not in watch.stderr.readline():
-            pass
-        watch.send_signal(signal.SIGHUP)
-        (cluster.log_dir(1) / "orders-0").rename(cluster.log_dir(1) / "orders-7")
-        assert watch.stdout is not None
-        assert b"orders-" in watch.stdout.readline()
-        assert watch.poll() is None
-        watch.send_signal(signal.SIGTERM)
-        assert watch.wait(PATIENCE_S) == 0
 
 
 def test_a_step_is_said_with_its_command_on_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,151 @@
+"""The signals that end a command: what they call, what they leave alone, and that an import is no place for them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.signals import ENDING_SIGNALS, interrupt_on_signals, on_signals
+from tests.patience import PATIENCE_S
+
+REPOSITORY = Path(__file__).parents[3]
+
+pytestmark = pytest.mark.usefixtures("every_signal_heard")
+
+
+@pytest.fixture
+def hangup_is_nothing() -> Iterator[None]:
+    former = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGHUP, former)
+
+
+@pytest.mark.parametrize("number", ENDING_SIGNALS)
+def test_each_is_reported_by_its_number_and_things_are_as_before_afterwards(number: signal.Signals) -> None:
+    former = signal.getsignal(number)
+    heard: list[int] = []
+    with on_signals(heard.append):
+        os.kill(os.getpid(), number)
+    assert heard == [number]
+    assert signal.getsignal(number) is former
+
+
+def test_one_that_is_nothing_to_the_process_stays_nothing(hangup_is_nothing: None) -> None:
+    heard: list[int] = []
+    with on_signals(heard.append):
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert heard == [signal.SIGTERM]
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+@pytest.mark.parametrize("number", ENDING_SIGNALS)
+def test_each_interrupts_where_nothing_else_is_asked_for(number: signal.Signals) -> None:
+    interrupt_on_signals()
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), number)
+
+
+def test_what_is_nothing_to_the_process_interrupts_nothing(hangup_is_nothing: None) -> None:
+    interrupt_on_signals()
+    os.kill(os.getpid(), signal.SIGHUP)
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def test_a_watch_under_nohup_outlives_its_terminal(cluster, hangup_is_nothing: None) -> None:
+    command = [sys.executable, "-m", "reconciler.cli", "watch", cluster.log_dirs[0], "--metadata", "none"]
+    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watch:
+        assert watch.stderr is not None
+        assert any(b"watching" in line for line in iter(watch.stderr.readline, b""))
+        watch.send_signal(signal.SIGHUP)
+        (cluster.log_dir(1) / "orders-0").rename(cluster.log_dir(1) / "orders-7")
+        assert watch.stdout is not None
+        assert b"orders-" in watch.stdout.readline()
+        assert watch.poll() is None
+        watch.send_signal(signal.SIGTERM)
+        assert watch.wait(PATIENCE_S) == 0
+
+
+GREEDY = """
+import os, signal, time
+try:
+    os.kill(os.getpid(), signal.{name})
+    time.sleep(0.05)
+except BaseException:
+    print("an import was interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", ENDING_SIGNALS)
+def test_an_interrupt_in_the_middle_of_an_import_comes_when_all_is_loaded(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    (tmp_path / "greedy.py").write_text(GREEDY.format(name=number.name))
+    (tmp_path / "outer.py").write_text("import greedy\nprint('loaded', flush=True)\n")
+    program = (
+        "import signal, time\n"
+        "from reconciler.cli.signals import interrupt_after_imports, interrupt_on_signals\n"
+        "def main():\n"
+        "    interrupt_after_imports()\n"
+        "    interrupt_on_signals()\n"
+        "    try:\n"
+        "        import outer\n"
+        f"        time.sleep({PATIENCE_S})\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('interrupted')\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "main()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{tmp_path}"}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"loaded\ninterrupted\n", b"")
+
+
+def test_what_has_not_begun_is_interrupted_before_it_does(tmp_path: Path) -> None:
+    (tmp_path / "greedy.py").write_text(GREEDY.format(name="SIGINT").replace("0.05", "0"))
+    program = (
+        "import signal\n"
+        "from reconciler.cli.signals import heed_interrupt, interrupt_after_imports\n"
+        "def main():\n"
+        "    interrupt_after_imports()\n"
+        "    heed_interrupt()\n"
+        "    try:\n"
+        "        import greedy\n"
+        "        heed_interrupt()\n"
+        "        print('begun')\n"
+        "    except KeyboardInterrupt:\n"
+        "        heed_interrupt()\n"
+        "        print('interrupted')\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "main()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{tmp_path}"}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"interrupted\n", b"")
+
+
+def test_what_an_interrupt_of_an_import_calls_then_is_what_a_signal_calls_then(tmp_path: Path) -> None:
+    (tmp_path / "greedy.py").write_text(GREEDY.format(name="SIGINT").replace("0.05", "0"))
+    program = (
+        "import signal, threading\n"
+        "from reconciler.cli.signals import interrupt_after_imports, on_signals\n"
+        "def main():\n"
+        "    interrupt_after_imports()\n"
+        "    heard = threading.Event()\n"
+        "    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\n"
+        "    import greedy\n"
+        "    with on_signals(lambda _: heard.set()):\n"
+        "        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])\n"
+        f"        print(heard.wait({PATIENCE_S}))\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "main()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{tmp_path}"}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"True\n", b"")
