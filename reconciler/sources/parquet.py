@@ -48,6 +48,14 @@ _FIELDS = (
 STATE_GROUP_ROWS = 1 << 17
 """Rows of a row group of replicas: a topic is in one or two, and DuckDB gives each thread a row group at a time."""
 
+MAX_TEXT_BYTES = (1 << 31) - 1
+"""Most text of a column of which Arrow takes out rows, where its offsets have four bytes: they count from its begin."""
+
+_WIDE_SCHEMA = pa.schema(
+    [field.with_type(pa.large_string()) if field.type == pa.string() else field for field in REPLICA_SCHEMA]
+)
+"""Replicas whose texts have offsets of eight bytes."""
+
 MAX_IDENTITY_BYTES = 16 << 20
 """A longer identity file is not read; the problems of a source take a few hundred bytes each."""
 
@@ -116,13 +124,29 @@ def load(path: str) -> DesiredState:
 
 
 def _write_replicas(replicas: pa.Table, path: str) -> None:
-    """Write replicas sorted by topic, part by part, because a sorted copy would take as much memory again."""
+    """Write replicas sorted by topic, part by part, because a sorted copy would take as much memory again.
+
+    Those that are sorted already are not even copied.
+    """
     import pyarrow.compute as pc
 
-    order = pc.sort_indices(replicas, [("topic", "ascending")])
-    with pq.ParquetWriter(path, replicas.schema) as writer:
+    order = None
+    if not _is_sorted(replicas["topic"]):
+        order = pc.sort_indices(replicas, [("topic", "ascending")])
+        if replicas.nbytes > MAX_TEXT_BYTES:
+            replicas = replicas.cast(_WIDE_SCHEMA).combine_chunks()
+    with pq.ParquetWriter(path, REPLICA_SCHEMA) as writer:
         for start in range(0, replicas.num_rows, STATE_GROUP_ROWS):
-            writer.write_table(replicas.take(order.slice(start, STATE_GROUP_ROWS)))
+            part = replicas.slice(start, STATE_GROUP_ROWS)
+            if order is not None:
+                part = replicas.take(order.slice(start, STATE_GROUP_ROWS)).cast(REPLICA_SCHEMA)
+            writer.write_table(part)
+
+
+def _is_sorted(column: pa.ChunkedArray) -> bool:
+    import pyarrow.compute as pc
+
+    return len(column) < 2 or pc.all(pc.less_equal(column.slice(0, len(column) - 1), column.slice(1))).as_py() is True
 
 
 def _file(table: str) -> str:

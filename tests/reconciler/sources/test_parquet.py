@@ -64,6 +64,23 @@ def test_a_topic_is_found_in_few_row_groups(tmp_path: Path, monkeypatch: pytest.
     assert [(each.min, each.max) for each in ranges] == [("t1", "t1"), ("t2", "t2"), ("t3", "t3")]
 
 
+def test_replicas_are_sorted_by_topic_however_much_text_they_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "STATE_GROUP_ROWS", 3)
+    state = built()
+    unsorted = pa.concat_tables([state.replicas.slice(1), state.replicas.slice(0, 1)])
+    assert unsorted["topic"].num_chunks == 2
+    expected = unsorted.take([1, 0, 2])
+    assert expected["topic"].to_pylist() == ["legacy", "orders", "orders"]
+    for most in (parquet.MAX_TEXT_BYTES, 0):
+        monkeypatch.setattr(parquet, "MAX_TEXT_BYTES", most)
+        for replicas in (unsorted, expected):
+            save_state(replace(state, replicas=replicas), str(tmp_path))
+            loaded = parquet.load(str(tmp_path))
+            assert in_memory(loaded.replicas).equals(expected, check_metadata=True)
+
+
 def test_an_identity_that_says_nothing_comes_back(tmp_path: Path) -> None:
     plain = MetadataIdentity("request", "r.json")
     save_state(built(plain), str(tmp_path))
