@@ -25,7 +25,7 @@ def find_cut_short(log_dirs: Sequence[str]) -> CutShort | None:
     read = {path: _read(path) for path in found}
     intents = [intent for intent in read.values() if intent is not None]
     unread = tuple(f"{path}/{INTENT_FILE}" for path, intent in read.items() if intent is None)
-    sentence = intents[0].sentence if intents else "nobody can say which, for the file that says it cannot be read"
+    sentence = intents[0].sentence if intents else "nobody can say which one"
     return CutShort(tuple(found), sentence, _scheme_after(intents, found[0]), unread)
 
 

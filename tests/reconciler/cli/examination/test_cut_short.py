@@ -109,9 +109,10 @@ def test_a_file_that_cannot_be_read_says_that_a_change_is_not_finished_all_the_s
     assert found is not None
     with LogDir.open(str(paths[1])) as log_dir:
         assert (found.log_dirs, found.scheme) == ((str(paths[1]),), log_dir.scheme.value)
-    assert "cannot be read" in found.sentence
+    assert found.sentence == "nobody can say which one"
     os.truncate(paths[1] / INTENT_FILE, INTENT_LIMIT + 1)  # it takes no room
     assert find_cut_short([str(path) for path in paths]) == found
     unread, again = steps(run("doctor", *paths, "--json"))
     assert f"by {paths[1]}/{INTENT_FILE}, which cannot be read" in unread["why"]
+    assert unread["why"].count("cannot be read") == 1
     assert (unread["command"], again["command"]) == (None, f"logstore doctor {paths[0]} {paths[1]}")
