@@ -43,6 +43,9 @@ SKEWED = {
 _ROW_GROUP = 1 << 14
 """Rows of a row group, as ``logstore.rows.inventory`` writes them."""
 
+_MEMORY = "4GB"
+"""What DuckDB may take to make a fleet; more than that goes to the disk beside it."""
+
 
 def _id(text: str) -> str:
     """SQL of an ID, 22 characters of base64url, from SQL of a text: its md5 is as good as random."""
@@ -53,7 +56,7 @@ def _id(text: str) -> str:
 # a partition differ. ``fate`` decides what lies on the disk for a replica, ``luck`` whether a partition lost its
 # followers.
 _WANTED = f"""
-    CREATE TABLE wanted AS
+    CREATE TABLE all_wanted AS
     SELECT *, {_id("'dir-' || node_id || '-' || disk")} AS directory_id,
            hash(topic, partition, node_id) % 10000 AS fate, hash(topic, partition) % 10000 AS luck
     FROM (SELECT tid, 'topic-' || lpad(tid::VARCHAR, 6, '0') AS topic, {_id("'topic-' || tid")} AS topic_id,
@@ -74,15 +77,21 @@ _DESIRED = {
                place = 0 OR luck >= 20 AS in_sync, CASE WHEN luck >= 20 THEN 3 ELSE 1 END AS isr_size,
                fate BETWEEN 40 AND 49 AS adding, fate BETWEEN 50 AND 54 AS removing, 7 AS leader_epoch,
                3 AS partition_epoch
-        FROM wanted ORDER BY topic, partition, place
+        FROM all_wanted ORDER BY topic, partition, place
     """,
-    "topics": f"SELECT DISTINCT topic, topic_id, {PARTITIONS} AS partitions FROM wanted ORDER BY topic",
+    "topics": f"SELECT DISTINCT topic, topic_id, {PARTITIONS} AS partitions FROM all_wanted ORDER BY topic",
     "brokers": """
         SELECT node_id, 1 AS broker_epoch, false AS fenced,
                list(DISTINCT directory_id ORDER BY directory_id) AS directory_ids
-        FROM wanted GROUP BY node_id ORDER BY node_id
+        FROM all_wanted GROUP BY node_id ORDER BY node_id
     """,
 }
+
+# What one broker has follows from what is wanted of it and of the one before.
+_NEAR = """
+    CREATE OR REPLACE TEMP TABLE wanted AS
+    FROM all_wanted WHERE node_id IN ({node}, ({node} + {brokers} - 2) % {brokers} + 1)
+"""
 
 # What lies where the metadata wants a replica. Each SELECT below has these columns, in this order.
 _LIVE = f"""
@@ -157,7 +166,6 @@ def _planted() -> list[str]:
 
 # The second log dir of broker 1 is not mounted: nothing is seen there but that it is absent.
 _FOUND = f"""
-    CREATE TABLE found AS
     SELECT 'host-' || node_id AS host, '{CLUSTER}' AS cluster_id, node_id,
            CASE WHEN metadata_state = 'absent' AND kind = 'log_dir' THEN NULL
                 ELSE {_id("'dir-' || node_id || '-' || disk")} END AS directory_id,
@@ -169,8 +177,8 @@ _FOUND = f"""
            CASE WHEN kind = 'live' THEN fate * 31 END AS end_offset, NULL AS leader_epoch,
            {NOW_MS - 60_000} AS scanned_ms, CASE WHEN kind <> 'log_dir' THEN 1 END AS segments,
            CASE WHEN kind = 'log_dir' AND metadata_state = 'ok' THEN true END AS clean_shutdown
-    FROM ({{parts}}) WHERE kind = 'log_dir' OR NOT (node_id = 1 AND disk = 1)
-    ORDER BY node_id, topic NULLS FIRST, partition, log_dir, name
+    FROM ({{parts}}) WHERE node_id = {{node}} AND (kind = 'log_dir' OR NOT (node_id = 1 AND disk = 1))
+    ORDER BY topic NULLS FIRST, partition, log_dir, name
 """
 
 
@@ -216,15 +224,15 @@ def generate(folder: str, rows: int, brokers: int = BROKERS, shape: str = EVEN) 
     scratch = os.path.join(folder, "scratch.duckdb")
     if os.path.exists(scratch):
         os.remove(scratch)
-    with duckdb.connect(scratch) as connection:
+    with duckdb.connect(scratch, config={"memory_limit": _MEMORY}) as connection:
         connection.execute(_wanted(rows, brokers, shape))
         _save_desired(connection, folder)
         lies_there = "hash(topic, partition, node_id, 1) % 2 = 0" if shape == ABSENT else "true"
         parts = " UNION ALL ".join([_LIVE.format(lies_there=lies_there), *_planted()])
         parts = parts.replace("{brokers}", str(brokers))
-        connection.execute(_FOUND.format(parts=parts))
         for node in range(1, brokers + 1):
-            _save_inventory(connection, folder, node)
+            connection.execute(_NEAR.format(node=node, brokers=brokers))
+            _save_inventory(connection, folder, node, _FOUND.format(parts=parts, node=node))
     os.remove(scratch)
     with open(os.path.join(folder, "complete"), "w", encoding="ascii"):
         """Only its name matters."""
@@ -240,14 +248,14 @@ def _save_desired(connection: duckdb.DuckDBPyConnection, folder: str) -> None:
     save_state(DesiredState(identity, **tables), desired(folder))
 
 
-def _save_inventory(connection: duckdb.DuckDBPyConnection, folder: str, node: int) -> None:
+def _save_inventory(connection: duckdb.DuckDBPyConnection, folder: str, node: int, found: str) -> None:
     from logstore.rows import ROW_SCHEMA, SCHEMA_VERSION, VERSION_KEY
 
     types = {"string": "VARCHAR", "int32": "INTEGER", "int64": "BIGINT", "bool": "BOOLEAN"}
     columns = ", ".join(f"{field.name}::{types[str(field.type)]} AS {field.name}" for field in ROW_SCHEMA)
     path = os.path.join(folder, "inventories", f"broker-{node:03}.parquet")
     connection.execute(
-        f"COPY (SELECT {columns} FROM found WHERE node_id = {node}) TO '{path}' (FORMAT parquet, COMPRESSION zstd, "
+        f"COPY (SELECT {columns} FROM ({found})) TO '{path}' (FORMAT parquet, COMPRESSION zstd, "
         f"ROW_GROUP_SIZE {_ROW_GROUP}, KV_METADATA {{'{VERSION_KEY.decode()}': '{SCHEMA_VERSION}'}})"
     )
 
