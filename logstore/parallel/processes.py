@@ -17,6 +17,7 @@ only look.
 from __future__ import annotations
 
 import fcntl
+import gc
 import marshal
 import os
 import selectors
@@ -158,6 +159,8 @@ def _fork(worker: Worker[Any, Any], enter: Callable[[], None], queue: UnitQueue)
             return pid, read
     # Whatever happens here, the child must not return into its parent's program: it ends in this function.
     try:
+        # What the parent dropped is not for the child to end: DuckDB's end, for one, needs threads that only it has.
+        gc.freeze()
         for descriptor in (read, *(_OPEN - queue.descriptors)):
             os.close(descriptor)
         _OPEN.intersection_update(queue.descriptors)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logstore.parallel import can_fork, processes, processors, spread
+from logstore.parallel import can_fork, paused_gc, processes, processors, spread
 from logstore.parallel.processes import UnitQueue
 from logstore.tunables import PIPE_BYTES
 from tests.logstore.children import child, ended_well
@@ -295,6 +296,26 @@ def test_each_forked_process_enters_first_and_this_one_never_does() -> None:
     parent = os.getpid()
     assert set(spread(answered, range(30), 2, _taken, lambda: entered.append(1))) == {b"1 0"}
     assert entered == []
+
+
+def test_what_this_process_dropped_is_not_ended_by_another_one(tmp_path: Path) -> None:
+    class Dropped:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            (tmp_path / str(os.getpid())).touch()
+
+    def searching(units: Numbered) -> Iterator[tuple[int, int]]:
+        for number, _ in units:
+            yield number, gc.collect()
+
+    gc.collect()
+    with paused_gc():
+        Dropped()
+        spread(searching, range(4), 2, _taken)
+    gc.collect()
+    assert os.listdir(tmp_path) == [str(os.getpid())]
 
 
 @pytest.fixture(params=["in memory", "where no file can be in memory"])
