@@ -224,9 +224,17 @@ def until_interrupted(work: Callable[[], Result], cancel: threading.Event) -> Re
     """Do some work in a thread; an interrupt cancels it, and the work ends in an orderly way before this returns.
 
     The handler only sets the event. Raised as an exception, an interrupt could hit any line of this thread. This thread
-    never waits for the event itself, so it cannot hold the lock of the event when the handler sets it.
+    never waits for the event, and sets it once, so it cannot hold the lock of the event when the handler sets it.
     """
-    with on_signals(lambda _: cancel.set()), ThreadPoolExecutor(1) as pool, show_busy("purging"):
+    is_asked = False
+
+    def stop(_: int) -> None:
+        nonlocal is_asked
+        if not is_asked:
+            is_asked = True  # before the event is set, because the next signal may come in the middle of that
+            cancel.set()
+
+    with on_signals(stop), ThreadPoolExecutor(1) as pool, show_busy("purging"):
         return pool.submit(work).result()
 
 

@@ -318,6 +318,26 @@ def test_an_interrupt_cancels_and_waits_for_the_end() -> None:
     assert signal.getsignal(signal.SIGINT) is former
 
 
+def test_a_signal_in_the_middle_of_another_does_not_wait_for_it() -> None:
+    class Interrupted(threading.Event):
+        begun = 0
+
+        def set(self) -> None:
+            self.begun += 1
+            if self.begun == 1:
+                signal.raise_signal(signal.SIGTERM)
+            super().set()
+
+    cancel = Interrupted()
+
+    def work() -> bool:
+        os.kill(os.getpid(), signal.SIGINT)
+        return cancel.wait(PATIENCE_S)
+
+    assert until_interrupted(work, cancel)
+    assert cancel.begun == 1, "an event is set under a lock that no thread takes twice"
+
+
 def test_interrupted_it_says_so_and_leaves_the_rest_to_the_next(cluster, log_dir: str) -> None:
     with slow_purge(log_dir) as child:
         child.terminate()
