@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,6 +13,7 @@ def child(work: Callable[[], bool]) -> int:
     """Fork a process that ends with 0 if ``work`` gives True, and with 1 if not, or if it raises; its process ID."""
     pid = os.fork()
     if pid == 0:
+        gc.freeze()  # what this process dropped is not for the child to end
         done = False
         try:
             done = work()

@@ -21,7 +21,7 @@ from logstore.parallel import processors
 from reconciler.simulator.kernel import FaultRates
 from reconciler.simulator.placement import Placement
 from reconciler.simulator.runs import LeftOut, RunOutcome
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, killed_at_last
 from tools import soak_run
 from tools.machine import ROOT
 
@@ -78,9 +78,10 @@ def test_a_soak_of_hours_plays_fresh_seeds_on_all_processors_and_says_what_it_sa
 
 def test_an_interrupt_ends_a_soak_in_order_with_what_it_has() -> None:
     command = [sys.executable, "-m", "tools.soak_run", "--hours", "1", "--steps", "5", "--brokers", "1", "--jobs", "1"]
-    with subprocess.Popen(
+    started = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
-    ) as soak:
+    )
+    with killed_at_last(started) as soak:
         assert soak.stdout is not None and soak.stdout.readline().startswith("seeds from ")
         os.killpg(soak.pid, signal.SIGINT)
         out, err = soak.communicate(timeout=600)
@@ -91,9 +92,10 @@ def test_an_interrupt_ends_a_soak_in_order_with_what_it_has() -> None:
 
 def test_an_interrupt_while_its_process_starts_is_no_broken_promise() -> None:
     command = [sys.executable, "-m", "tools.soak_run", "--hours", "1", "--steps", "5", "--brokers", "1", "--jobs", "1"]
-    with subprocess.Popen(
+    started = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
-    ) as soak:
+    )
+    with killed_at_last(started) as soak:
         while alive_in_session(soak.pid) < 3:  # itself, the one that cleans up, and the first that plays
             assert soak.poll() is None
         os.killpg(soak.pid, signal.SIGINT)
@@ -104,9 +106,11 @@ def test_an_interrupt_while_its_process_starts_is_no_broken_promise() -> None:
 
 def test_no_process_of_a_soak_outlives_the_one_that_was_killed() -> None:
     command = [sys.executable, "-m", "tools.soak_run", "--hours", "1", "--steps", "5", "--brokers", "1", "--jobs", "2"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True) as soak:
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True)
+    with killed_at_last(started) as soak:
         assert soak.stdout is not None and soak.stdout.readline().startswith("seeds from ")
         while alive_in_session(soak.pid) < 3:
+            assert soak.poll() is None
             time.sleep(0.1)
         soak.kill()
     until = time.monotonic() + PATIENCE_S

@@ -21,7 +21,7 @@ from logstore.rows import InventoryForm, inventory
 from logstore.scan import scan
 from reconciler.cli.frame import Exit
 from reconciler.sources import load
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, killed_at_last
 from tools.writers import kraft_writer
 from tools.writers.zookeeper_writer import snapshot_bytes
 
@@ -304,14 +304,17 @@ def test_an_interrupt_is_reported_and_leaves_nothing_behind(cluster, tmp_path: P
     # Nobody reads from this FIFO, so the run waits there for ever.
     os.mkfifo(cluster.folder / "out")
     command = [sys.executable, "-m", "reconciler.cli", "audit", *cluster.log_dirs, "--metadata", "none"]
-    with subprocess.Popen(
+    audit = subprocess.Popen(
         [*command, "--format", "json", "-o", str(cluster.folder / "out")],
         cwd=REPOSITORY, env={**os.environ, "TMPDIR": str(temporary)}, stderr=subprocess.PIPE, text=True,
-    ) as running:  # fmt: skip
+    )  # fmt: skip
+    with killed_at_last(audit) as running:
         assert running.stderr is not None
-        assert any("(embedded)" in line for line in iter(running.stderr.readline, ""))
+        while "(embedded)" not in (line := running.stderr.readline()):
+            assert line, "it ended before it was interrupted"
         until_asleep(running.pid)
         running.send_signal(number)
+        running.wait(PATIENCE_S)
         rest = running.stderr.read()
     assert (running.returncode, rest.count("interrupted")) == (Exit.INTERRUPTED, 1)
     assert os.listdir(temporary) == []

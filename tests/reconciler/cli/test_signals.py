@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.signals import ENDING_SIGNALS, interrupt_on_signals, on_signals
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, killed_at_last
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -60,9 +60,11 @@ def test_what_is_nothing_to_the_process_interrupts_nothing(hangup_is_nothing: No
 
 def test_a_watch_under_nohup_outlives_its_terminal(cluster, hangup_is_nothing: None) -> None:
     command = [sys.executable, "-m", "reconciler.cli", "watch", cluster.log_dirs[0], "--metadata", "none"]
-    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watch:
+    started = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with killed_at_last(started) as watch:
         assert watch.stderr is not None
-        assert any(b"watching" in line for line in iter(watch.stderr.readline, b""))
+        while b"watching" not in (line := watch.stderr.readline()):
+            assert line, "it ended before it watched"
         watch.send_signal(signal.SIGHUP)
         (cluster.log_dir(1) / "orders-0").rename(cluster.log_dir(1) / "orders-7")
         assert watch.stdout is not None

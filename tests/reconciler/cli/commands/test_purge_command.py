@@ -50,7 +50,7 @@ from reconciler.next_steps import Call
 from reconciler.sources import load
 from reconciler.sources.parquet import save_state
 from tests.logstore.engine import ledger_events, picture
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, killed_at_last
 from tests.reconciler.cli.conftest import CLUSTER, ORDERS, REPOSITORY, make_log_dir
 
 Run = Callable[..., Result]
@@ -399,11 +399,11 @@ def slow_purge(log_dir: str) -> Iterator[subprocess.Popen[str]]:
     """A purge that is at work on what lies beside a log dir: at one byte in a second its end is an hour away."""
     command = [sys.executable, "-m", "reconciler.cli", "purge", log_dir, "--rate", "1"]
     staging = Path(f"{log_dir}.deleting")
-    with subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+    started = subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with killed_at_last(started) as child:
         while LedgerEvent.PURGING not in ledger_events(staging).values() and child.poll() is None:
             time.sleep(0.01)
         yield child
-        child.kill()
 
 
 def test_space_that_others_took_meanwhile_is_not_reported_as_a_negative_number() -> None:
