@@ -1,7 +1,9 @@
-"""The tables of an audit that stay small however large the fleet is, in DuckDB, for both engines.
+"""The tables of an audit beside the rows of the disks, in DuckDB, for both engines.
 
-Questions about whole log dirs are asked of these tables alone, so that the rows of all replicas are searched only where
-a question needs them. Spark's driver asks them here too: a query over a hundred rows costs Spark half a second.
+But for the wanted replicas, which stay in the tables or files that they are given in (:func:`register_desired`), they
+are small however large the fleet is. Questions about whole log dirs are asked of these tables alone, so that the rows
+of all replicas are searched only where a question needs them. Spark's driver asks them here too: a query over a hundred
+rows costs Spark half a second.
 
 An engine makes the views ``rows`` and ``observed`` (:mod:`reconciler.audit.join_sql`) and the table ``disks``
 (:data:`DISKS`), then :func:`keep_log_dirs` and :func:`keep_metadata` make the others:
@@ -16,12 +18,13 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
+import pyarrow as pa
 
 from logstore.rows import LogDirOnHost
-from reconciler.desired import BrokerKey, JudgedBroker, RegisteredLogDir
+from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey, JudgedBroker, RegisteredLogDir
 
 # Only the columns that a query uses: each further column is read for whole row groups to find these few rows.
 _LOG_DIRS = """
@@ -62,6 +65,15 @@ _HOMES = """
     CREATE TABLE homes AS SELECT DISTINCT CAST(cluster AS clusters) AS cluster, node, directory_id FROM log_dirs
     WHERE kind = 'log_dir' AND state = 'ok' AND directory_id IS NOT NULL
 """
+
+
+class DesiredTables(NamedTuple):
+    """The desired state of one cluster: each part is a table in memory or the path of a Parquet file."""
+
+    replicas: pa.Table | str
+    """In REPLICA_SCHEMA."""
+    topics: pa.Table | str
+    """In TOPIC_SCHEMA."""
 
 
 Superseded = Mapping[str, Collection[LogDirOnHost]]
@@ -145,3 +157,33 @@ def _make(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[tupl
         places = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * len(rows))
         values = [value for row in rows for value in row]
         connection.execute(f"INSERT INTO {table.split(maxsplit=1)[0]} VALUES {places}", values)
+
+
+def register_desired(connection: duckdb.DuckDBPyConnection, wanted: Mapping[str, DesiredTables]) -> None:
+    """Make the views ``replicas`` and ``topics``.
+
+    ``connection``: as :func:`keep_metadata` left it; ``wanted``: the desired state by cluster ID.
+    """
+    for view, schema in (("replicas", REPLICA_SCHEMA), ("topics", TOPIC_SCHEMA)):
+        register_wanted(connection, view, schema, {cluster: getattr(state, view) for cluster, state in wanted.items()})
+
+
+def register_wanted(
+    connection: duckdb.DuckDBPyConnection, view: str, schema: pa.Schema, tables: Mapping[str, pa.Table | str]
+) -> None:
+    """Make one of the views of :func:`register_desired`.
+
+    ``tables``: by cluster ID, each in memory or the path of a Parquet file.
+    """
+    parts = []
+    for number, (cluster, table) in enumerate(tables.items()):
+        if isinstance(table, str):
+            source = parquet_files(table)
+        else:
+            source = f"{view}_{number}"
+            connection.register(source, table)
+        parts.append(f"SELECT CAST({quoted(cluster)} AS clusters) AS cluster, * FROM {source}")
+    if not parts:
+        connection.register(f"no_{view}", schema.empty_table())
+        parts.append(f"SELECT CAST('' AS clusters) AS cluster, * FROM no_{view}")
+    connection.execute(f"CREATE VIEW {view} AS {' UNION ALL '.join(parts)}")

@@ -2,9 +2,9 @@
 
 DuckDB gets the views of :mod:`reconciler.audit.join_sql` and the case table as one CASE expression. The steps come in
 this order: :func:`configure`, :func:`make_observed`, :func:`reconciler.audit.dimension_tables.keep_metadata`, which
-says for which brokers the metadata speaks, :func:`register_desired` and :func:`judge`. In an incremental audit
-:func:`choose_brokers` comes before :func:`judge`. Nearly every row is plainly in order: :func:`judge` settles these by
-one join, and only what that leaves meets all views.
+says for which brokers the metadata speaks, ``register_desired`` of the same module, and :func:`judge`. In an
+incremental audit :func:`choose_brokers` comes before :func:`judge`. Nearly every row is plainly in order: :func:`judge`
+settles these by one join, or by one for each range of topics, and only what that leaves meets all views.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from reconciler.audit.dimension_tables import (
     Superseded,
     inventory_rows,
     keep_log_dirs,
-    parquet_files,
     parquet_folder,
     quoted,
     rows_of,
@@ -43,19 +42,10 @@ from reconciler.audit.join_sql import (
     VIEWS,
     joined,
 )
-from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey
+from reconciler.desired import BrokerKey
 
 ROWS_JOINED_AT_ONCE = 10_000_000
-"""Rows seen of clusters that are joined together. Ten million take less than 4 GB."""
-
-
-class DesiredTables(NamedTuple):
-    """The desired state of one cluster: each part is a table in memory or the path of a Parquet file."""
-
-    replicas: pa.Table | str
-    """In REPLICA_SCHEMA."""
-    topics: pa.Table | str
-    """In TOPIC_SCHEMA."""
+"""Rows seen that are joined together. Ten million take less than 4 GB."""
 
 
 class DuckDBDialect:
@@ -294,7 +284,7 @@ _FOUND_BEFORE = """
 def judge(connection: duckdb.DuckDBPyConnection, path: str, all_rows: bool, *, some: bool = False) -> str:
     """Join, judge, and write the findings to a Parquet file; makes ``found``.
 
-    ``connection``: as :func:`register_desired` left it; ``all_rows``: whether to list the OK rows as well; ``some``:
+    ``connection``: as ``register_desired`` left it; ``all_rows``: whether to list the OK rows as well; ``some``:
     whether only the brokers are judged that :func:`choose_brokers` found, and the findings of the others kept. Returns
     the query to make ``likely`` with, as :data:`reconciler.audit.fleet.LIKELY` does.
     """
@@ -303,13 +293,16 @@ def judge(connection: duckdb.DuckDBPyConnection, path: str, all_rows: bool, *, s
     # Where every row is listed, or none can be in order, what is unsettled would be all rows, twice in memory.
     known = ("FROM speaks LIMIT 1", "FROM topics WHERE topic_id IS NOT NULL LIMIT 1")
     settled = not all_rows and all(connection.execute(query).fetchall() for query in known)
-    parts = _parts(connection)
-    ending = "_part" if len(parts) > 1 else "_again" if some else ""
-    for number, clusters in enumerate(parts):
-        if len(parts) > 1:
-            _make_part(connection, clusters, some)
-        if settled:
-            _settle(connection, f"unsettled_{number}", ending)
+    parts = _parts(connection, in_ranges=settled and not some)
+    is_whole = len(parts) == len(parts[0].ranges) == 1
+    ending = ("_again" if some else "") if is_whole else "_part"
+    for number, (clusters, ranges) in enumerate(parts):
+        for place, topics in enumerate(ranges if settled else ()):
+            if not is_whole:
+                _make_part(connection, clusters, some, topics)
+            _settle(connection, f"unsettled_{number}", ending, is_new=place == 0)
+        if not is_whole:
+            _make_part(connection, clusters, some, "true")
         into = "INSERT INTO found" if number else "CREATE TEMP TABLE found AS"
         connection.execute(f"{into} {_judgement(all_rows, ending, settled=settled)}")
     connection.execute(_SIDES_AS_GUESSED)
@@ -324,11 +317,12 @@ def judge(connection: duckdb.DuckDBPyConnection, path: str, all_rows: bool, *, s
     return _LIKELY_OF_UNSETTLED
 
 
-def _settle(connection: duckdb.DuckDBPyConnection, table: str, ending: str) -> None:
+def _settle(connection: duckdb.DuckDBPyConnection, table: str, ending: str, *, is_new: bool) -> None:
     """Keep in a table what is not plainly in order, and name it ``unsettled``; ``ending``: as in :func:`_judgement`."""
+    into = f"CREATE TEMP TABLE {table} AS" if is_new else f"INSERT INTO {table}"
     # By itself, so that the memory of the count is free again when the join begins.
     connection.execute(f"CREATE OR REPLACE TEMP TABLE doubled AS {_doubled(ending)}")
-    connection.execute(f"CREATE TEMP TABLE {table} AS {_settlement(ending)}")
+    connection.execute(f"{into} {_settlement(ending)}")
     connection.execute(f"CREATE OR REPLACE TEMP VIEW unsettled AS FROM {table}")
 
 
@@ -387,62 +381,68 @@ def observe_settled(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(f"CREATE OR REPLACE VIEW rows AS {_LEFT_AND_SETTLED}")
 
 
-def _parts(connection: duckdb.DuckDBPyConnection) -> list[list[str]]:
-    """Divide the clusters into those that are joined together; usually all of them are.
+class _Part(NamedTuple):
+    """What is joined together: some clusters, and a condition on ``topic`` for each range of topics."""
 
-    No row meets one of another cluster, and a join that spills takes half as long again for each row.
+    clusters: Sequence[str]
+    ranges: Sequence[str]
+
+
+_ALL_TOPICS = ("true",)
+
+
+def _parts(connection: duckdb.DuckDBPyConnection, *, in_ranges: bool) -> list[_Part]:
+    """Divide the clusters into those that are joined together, usually all of them, and large ones into ranges.
+
+    No row meets one of another cluster, nor by its name one of another topic. A join that spills takes half as long
+    again for each row.
     """
-    parts, seen = [list[str]()], 0
+    parts, seen = [list[str]()], [0]
     for row in rows_of(connection, _CLUSTERS):
-        if seen and row["seen"] and seen + row["seen"] > ROWS_JOINED_AT_ONCE:
+        if seen[-1] and row["seen"] and seen[-1] + row["seen"] > ROWS_JOINED_AT_ONCE:
             parts.append([])
-            seen = 0
+            seen.append(0)
         parts[-1].append(row["cluster"])
-        seen += row["seen"]
-    return parts
+        seen[-1] += row["seen"]
+    found = zip(parts, seen, strict=True)
+    return [_Part(each, _ranges(connection, each, rows) if in_ranges else _ALL_TOPICS) for each, rows in found]
 
 
-def _make_part(connection: duckdb.DuckDBPyConnection, clusters: Sequence[str], some: bool) -> None:
-    """Make the views that :data:`_READ` names, of some clusters; ``some``: as in :func:`judge`."""
-    named = f"IN ({', '.join(map(quoted, clusters))})"
+_STARTS = """
+    WITH t AS (FROM topics WHERE cluster {named}), total AS (SELECT sum(partitions) AS total FROM t)
+    SELECT min(topic) AS topic
+    FROM (SELECT topic, sum(partitions) OVER (ORDER BY topic) - partitions AS before FROM t), total
+    GROUP BY before * {count} // total ORDER BY 1
+"""
+
+
+def _ranges(connection: duckdb.DuckDBPyConnection, clusters: Sequence[str], seen: int) -> Sequence[str]:
+    """Divide topics so that about as many rows are joined at once as may be; what has none is a range of its own."""
+    count = round(seen / max(ROWS_JOINED_AT_ONCE, 1))
+    if count < 2:
+        return _ALL_TOPICS
+    found = rows_of(connection, _STARTS.format(count=count, named=_among(clusters)))
+    starts = [quoted(row["topic"]) for row in found[1:]]
+    after = ["true", *(f"topic >= {start}" for start in starts)]
+    before = [*(f"topic < {start}" for start in starts), "topic IS NOT NULL"]
+    return [*map(" AND ".join, zip(after, before, strict=True)), "topic IS NULL"]
+
+
+def _among(clusters: Sequence[str]) -> str:
+    return f"IN ({', '.join(map(quoted, clusters))})"
+
+
+def _make_part(connection: duckdb.DuckDBPyConnection, clusters: Sequence[str], some: bool, topics: str) -> None:
+    """Make the views that :data:`_READ` names, of some clusters and topics; ``some``: as in :func:`judge`."""
+    named = _among(clusters)
     again = "_again" if some else ""
-    # Asked of the column as the file has it, so that whole row groups of other clusters stay unread.
-    rows = f"cluster_id {named}{' OR cluster_id IS NULL' if '' in clusters else ''}"
+    # Asked of the columns as the file has them, so that whole row groups of other clusters and topics stay unread.
+    rows = f"(cluster_id {named}{' OR cluster_id IS NULL' if '' in clusters else ''}) AND {topics}"
     seen = f"{_TYPED} FROM ({VIEWS['observed']} WHERE {rows})"
     connection.execute(
         f"CREATE OR REPLACE VIEW observed_part AS {f'FROM observed_again WHERE cluster {named}' if some else seen}"
     )
     for view in (f"speaks{again}", "replicas", "topics"):
         part = f"{view.removesuffix(again)}_part"
-        connection.execute(f"CREATE OR REPLACE VIEW {part} AS FROM {view} WHERE cluster {named}")
-
-
-def register_desired(connection: duckdb.DuckDBPyConnection, wanted: Mapping[str, DesiredTables]) -> None:
-    """Make the views ``replicas`` and ``topics``.
-
-    ``connection``: as :func:`make_observed` and :func:`reconciler.audit.dimension_tables.keep_metadata` left it;
-    ``wanted``: the desired state by cluster ID.
-    """
-    for view, schema in (("replicas", REPLICA_SCHEMA), ("topics", TOPIC_SCHEMA)):
-        register_wanted(connection, view, schema, {cluster: getattr(state, view) for cluster, state in wanted.items()})
-
-
-def register_wanted(
-    connection: duckdb.DuckDBPyConnection, view: str, schema: pa.Schema, tables: Mapping[str, pa.Table | str]
-) -> None:
-    """Make one of the views of :func:`register_desired`.
-
-    ``tables``: by cluster ID, each in memory or the path of a Parquet file.
-    """
-    parts = []
-    for number, (cluster, table) in enumerate(tables.items()):
-        if isinstance(table, str):
-            source = parquet_files(table)
-        else:
-            source = f"{view}_{number}"
-            connection.register(source, table)
-        parts.append(f"SELECT CAST({quoted(cluster)} AS clusters) AS cluster, * FROM {source}")
-    if not parts:
-        connection.register(f"no_{view}", schema.empty_table())
-        parts.append(f"SELECT CAST('' AS clusters) AS cluster, * FROM no_{view}")
-    connection.execute(f"CREATE VIEW {view} AS {' UNION ALL '.join(parts)}")
+        of_topics = f" AND {topics}" if view == "replicas" else ""
+        connection.execute(f"CREATE OR REPLACE VIEW {part} AS FROM {view} WHERE cluster {named}{of_topics}")

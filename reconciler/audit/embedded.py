@@ -19,16 +19,16 @@ import pyarrow as pa
 from logstore import check_argument
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit.arguments import check_audit
-from reconciler.audit.dimension_tables import Superseded, keep_metadata, parquet_files, quoted, rows_of
-from reconciler.audit.duckdb_join import (
+from reconciler.audit.dimension_tables import (
     DesiredTables,
-    choose_brokers,
-    configure,
-    judge,
-    make_observed,
+    Superseded,
+    keep_metadata,
+    parquet_files,
+    quoted,
     register_desired,
-    rules,
+    rows_of,
 )
+from reconciler.audit.duckdb_join import choose_brokers, configure, judge, make_observed, rules
 from reconciler.audit.findings import FINDINGS_FILE, TOPICS_FILE
 from reconciler.audit.fleet import INVENTORY_GAP_MS, SEARCHED
 from reconciler.audit.incremental import EarlierAudit, note_basis, read_basis

@@ -79,7 +79,7 @@ def note_basis(
     """Make the tables ``held``, ``(file, cluster, node, content)``, and ``basis``, with the fields of :class:`Basis`.
 
     Args:
-        connection: as :func:`reconciler.audit.duckdb_join.register_desired` left it.
+        connection: as :func:`reconciler.audit.dimension_tables.register_desired` left it.
         contents: the fingerprint of each inventory's content (:func:`logstore.rows.inventory_content`), by its path;
             None: not known.
         superseded: what does not count in them.

@@ -29,8 +29,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from logstore.log_dir import FallbackRecords
 from logstore.rows import InventoryForm, write_inventory
-from reconciler.audit.dimension_tables import DISKS, keep_log_dirs, keep_metadata, parquet_folder
-from reconciler.audit.duckdb_join import judge_unsettled, keep_earlier, observe_settled, register_wanted
+from reconciler.audit.dimension_tables import DISKS, keep_log_dirs, keep_metadata, parquet_folder, register_wanted
+from reconciler.audit.duckdb_join import judge_unsettled, keep_earlier, observe_settled
 from reconciler.audit.incremental import files_to_judge, note_basis, read_basis
 from reconciler.audit.spark.exchange import Exchange, clear_folder
 from reconciler.audit.spark.join import find, rules, unsettled, unsettled_rows, unsettled_wanted

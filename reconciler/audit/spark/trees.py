@@ -33,8 +33,16 @@ from pyspark.sql.utils import is_remote
 
 from logstore.log_dir import FallbackRecords
 from logstore.rows import utf8
-from reconciler.audit.dimension_tables import brokers_in, keep_metadata, parquet_files, quoted, rows_of
-from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed, register_desired
+from reconciler.audit.dimension_tables import (
+    DesiredTables,
+    brokers_in,
+    keep_metadata,
+    parquet_files,
+    quoted,
+    register_desired,
+    rows_of,
+)
+from reconciler.audit.duckdb_join import configure, judge, make_observed
 from reconciler.audit.incremental import just_scanned
 from reconciler.audit.spark.exchange import clear_folder, escape_glob
 from reconciler.audit.spark.log_dirs import (

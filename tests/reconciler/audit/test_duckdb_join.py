@@ -13,8 +13,8 @@ import pytest
 
 from logstore.rows import ROW_SCHEMA
 from reconciler.audit import duckdb_join
-from reconciler.audit.dimension_tables import keep_metadata, rows_of
-from reconciler.audit.duckdb_join import DesiredTables, configure, judge, make_observed, register_desired
+from reconciler.audit.dimension_tables import DesiredTables, keep_metadata, register_desired, rows_of
+from reconciler.audit.duckdb_join import configure, judge, make_observed
 from reconciler.desired import REPLICA_SCHEMA, TOPIC_SCHEMA, BrokerKey, JudgedBroker
 from tests.fleets import NOW_MS, healthy_fleet
 
@@ -75,7 +75,25 @@ def test_only_a_cluster_of_which_something_was_seen_needs_a_join_of_its_own(
     monkeypatch.setattr(duckdb_join, "ROWS_JOINED_AT_ONCE", 1)
     make_observed(connection, [rows("t-0", "u-1")], [], 0)
     keep_metadata(connection, ["c0", "c1", "c2"], [])
-    assert duckdb_join._parts(connection) == [["", "c0", "c1", "c2"]]
+    assert duckdb_join._parts(connection, in_ranges=False) == [(["", "c0", "c1", "c2"], ("true",))]
+
+
+def test_topics_are_joined_in_ranges_that_hold_about_as_much(
+    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_observed(connection, [rows("t-0", "t-1", "t-2", "u-0", "it's-0", "z-0")], [], 0)
+    keep_metadata(connection, ["c1"], [])
+    topics = pa.Table.from_pylist(
+        [{"topic": name, "topic_id": None, "partitions": n} for name, n in (("t", 3), ("u", 1), ("it's", 1), ("z", 1))],
+        TOPIC_SCHEMA,
+    )
+    register_desired(connection, {"c1": DesiredTables(REPLICA_SCHEMA.empty_table(), topics)})
+    several = ["true AND topic < 'u'", "topic >= 'u' AND topic IS NOT NULL", "topic IS NULL"]
+    each = ["true AND topic < 't'", "topic >= 't' AND topic < 'u'", "topic >= 'u' AND topic < 'z'"]
+    last = ["topic >= 'z' AND topic IS NOT NULL", "topic IS NULL"]
+    for most, expected in ((5, ("true",)), (3, several), (1, [*each, *last])):
+        monkeypatch.setattr(duckdb_join, "ROWS_JOINED_AT_ONCE", most)
+        assert duckdb_join._parts(connection, in_ranges=True) == [(["", "c1"], expected)]
 
 
 def test_what_is_wanted_may_lie_in_tables_or_in_files(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from logstore.rows import (
     write_inventory,
 )
 from reconciler.audit import BASIS_SCHEMA, Basis
-from reconciler.audit.dimension_tables import keep_metadata
-from reconciler.audit.duckdb_join import DesiredTables, make_observed, register_desired
+from reconciler.audit.dimension_tables import DesiredTables, keep_metadata, register_desired
+from reconciler.audit.duckdb_join import make_observed
 from reconciler.audit.incremental import just_scanned, note_basis, read_basis
 from reconciler.desired import BrokerKey, DesiredBuilder, JudgedBroker, MetadataIdentity
 
