@@ -77,77 +77,53 @@ def test_a_watch_under_nohup_outlives_its_terminal(cluster, hangup_is_nothing: N
 GREEDY = """
 import os, signal, time
 try:
-    os.kill(os.getpid(), signal.{name})
-    time.sleep(0.05)
+    os.kill(os.getpid(), {number})
+    time.sleep({pause_s})
 except BaseException:
     print("an import was interrupted", flush=True)
 """
+"""A module that is interrupted while it is loaded, and drops that."""
+
+
+def printed(folder: Path, *lines: str, number: int = signal.SIGINT, pause_s: float = 0.0) -> list[str]:
+    """What a program prints that imports the greedy module; ``lines``: of its function main, after the first."""
+    (folder / "greedy.py").write_text(GREEDY.format(number=int(number), pause_s=pause_s))
+    (folder / "outer.py").write_text("import greedy\nprint('loaded', flush=True)\n")
+    program = [
+        "import signal, threading, time",
+        "from reconciler.cli.signals import heed_interrupt, interrupt_after_imports, interrupt_on_signals, on_signals",
+        "def main():",
+        *(f"    {line}" for line in ("interrupt_after_imports()", *lines)),
+        "signal.signal(signal.SIGINT, signal.default_int_handler)",
+        "main()",
+    ]
+    environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{folder}"}
+    command = [sys.executable, "-c", "\n".join(program)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended.stdout.splitlines()
 
 
 @pytest.mark.parametrize("number", ENDING_SIGNALS)
-def test_an_interrupt_in_the_middle_of_an_import_comes_when_all_is_loaded(
-    tmp_path: Path, number: signal.Signals
-) -> None:
-    (tmp_path / "greedy.py").write_text(GREEDY.format(name=number.name))
-    (tmp_path / "outer.py").write_text("import greedy\nprint('loaded', flush=True)\n")
-    program = (
-        "import signal, time\n"
-        "from reconciler.cli.signals import interrupt_after_imports, interrupt_on_signals\n"
-        "def main():\n"
-        "    interrupt_after_imports()\n"
-        "    interrupt_on_signals()\n"
-        "    try:\n"
-        "        import outer\n"
-        f"        time.sleep({PATIENCE_S})\n"
-        "    except KeyboardInterrupt:\n"
-        "        print('interrupted')\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "main()\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{tmp_path}"}
-    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"loaded\ninterrupted\n", b"")
+def test_an_interrupt_in_the_middle_of_an_import_comes_when_all_is_loaded(tmp_path: Path, number: int) -> None:
+    waiting = ["try:", "    import outer", f"    time.sleep({PATIENCE_S})", "except KeyboardInterrupt:"]
+    lines = ["interrupt_on_signals()", *waiting, "    print('interrupted')"]
+    assert printed(tmp_path, *lines, number=number, pause_s=0.05) == ["loaded", "interrupted"]
 
 
 def test_what_has_not_begun_is_interrupted_before_it_does(tmp_path: Path) -> None:
-    (tmp_path / "greedy.py").write_text(GREEDY.format(name="SIGINT").replace("0.05", "0"))
-    program = (
-        "import signal\n"
-        "from reconciler.cli.signals import heed_interrupt, interrupt_after_imports\n"
-        "def main():\n"
-        "    interrupt_after_imports()\n"
-        "    heed_interrupt()\n"
-        "    try:\n"
-        "        import greedy\n"
-        "        heed_interrupt()\n"
-        "        print('begun')\n"
-        "    except KeyboardInterrupt:\n"
-        "        heed_interrupt()\n"
-        "        print('interrupted')\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "main()\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{tmp_path}"}
-    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"interrupted\n", b"")
+    begins = ["    import outer", "    heed_interrupt()", "    print('begun')"]
+    lines = ["heed_interrupt()", "try:", *begins, "except KeyboardInterrupt:", "    heed_interrupt()"]
+    assert printed(tmp_path, *lines, "    print('interrupted')") == ["loaded", "interrupted"]
 
 
 def test_what_an_interrupt_of_an_import_calls_then_is_what_a_signal_calls_then(tmp_path: Path) -> None:
-    (tmp_path / "greedy.py").write_text(GREEDY.format(name="SIGINT").replace("0.05", "0"))
-    program = (
-        "import signal, threading\n"
-        "from reconciler.cli.signals import interrupt_after_imports, on_signals\n"
-        "def main():\n"
-        "    interrupt_after_imports()\n"
-        "    heard = threading.Event()\n"
-        "    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\n"
-        "    import greedy\n"
-        "    with on_signals(lambda _: heard.set()):\n"
-        "        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])\n"
-        f"        print(heard.wait({PATIENCE_S}))\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "main()\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{tmp_path}"}
-    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"True\n", b"")
+    lines = [
+        "heard = threading.Event()",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])",
+        "import outer",
+        "with on_signals(lambda _: heard.set()):",
+        "    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])",
+        f"    print(heard.wait({PATIENCE_S}))",
+    ]
+    assert printed(tmp_path, *lines) == ["loaded", "True"]
